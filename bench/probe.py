@@ -73,8 +73,9 @@ def started(libraries: Path) -> Start:
     met = meeting.answer(sources, {"method": "nccl", "count": 1, "variables": variables}, 60.0)
     asked = {
         "method": "nccl", "round": 1, "stage": "inside", "group": ["here"], "ranks": [RANKS], "sizes": [8, MIB],
-        "launcher": "agents", "net": "", "expect": None, "node": "here", "planned": ["lo"], "timeout": 60.0,
-        "repeats": 5, "variables": variables, "id": met["ids"][0], "first": 0, "gpus": list(range(RANKS)),
+        "launcher": "agents", "net": "", "op": "all-reduce", "expect": None, "node": "here", "planned": ["lo"],
+        "timeout": 60.0, "repeats": 5, "variables": variables, "id": met["ids"][0], "first": 0,
+        "gpus": list(range(RANKS)),
     }  # fmt: skip
     began = time.monotonic()
     said = step.answer(sources, asked, 60.0)

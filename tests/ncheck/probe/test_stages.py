@@ -8,7 +8,8 @@ from typing import Any
 
 from ncheck.facts.learning import facts_of
 from ncheck.facts.login import LoginFacts
-from ncheck.model.cluster import Cluster, Facts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.model.cluster import Cluster, Facts, FactType
 from ncheck.model.evidence import Evidence, Login, Note
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.op import Op
@@ -213,14 +214,79 @@ def test_one_node_that_is_left_meets_nobody() -> None:
     assert driven.probed("gpu01").skipped == ()
 
 
+MOE = Settings(ops=(Op.ALL_REDUCE, Op.ALL_GATHER, Op.REDUCE_SCATTER, Op.ALL_TO_ALL))
+
+
+def asked_of(driven: Driven) -> list[tuple[str, str, list[str]]]:
+    """Return what was asked, once for each group: the operation, the stage and the group."""
+    return [(one["op"], one["stage"], one["group"]) for one in driven.asked if one["node"] == one["group"][0]]
+
+
+def test_further_operations_have_each_node_one_round_of_pairs_and_all() -> None:
+    driven = Driven(settings=MOE).run()
+    further = ["measuring inside", "measuring pairs, round 1", "measuring all"]
+    assert driven.stages() == OF_ALL + [f"{name}: {op.value}" for op in MOE.ops[1:] for name in further]
+    first, rest = asked_of(Driven().run()), asked_of(driven)
+    assert rest[: len(first)] == first
+    assert rest[len(first) :] == [
+        (op.value, stage, list(group))
+        for op in MOE.ops[1:]
+        for stage, groups in (
+            ("inside", [(node,) for node in ALL]), ("pair", [ALL[:2], ALL[2:]]), ("all", [ALL]),
+        )
+        for group in groups
+    ]  # fmt: skip
+    assert [driven.probed(node).skipped for node in ALL] == [()] * 4
+    results = driven.probed("gpu01").results
+    assert [one.step.op for one in results[5:]] == [op for op in MOE.ops[1:] for _ in range(3)]
+
+
+def test_a_pair_that_is_slow_in_one_operation_alone_has_second_partners_in_that_one() -> None:
+    def answers(asked: Mapping[str, Any]) -> dict[str, Any]:
+        slow = asked["op"] == "all-to-all" and asked["stage"] == "pair" and "gpu02" in asked["group"]
+        return well(asked, 4e9 if slow else 40e9)
+
+    driven = Driven(answers, settings=MOE).run()
+    pairs = [(op, group) for op, stage, group in asked_of(driven) if stage == "pair"]
+    assert {op: [group for one, group in pairs if one == op] for op in ("all-gather", "reduce-scatter")} == {
+        "all-gather": [["gpu01", "gpu02"], ["gpu03", "gpu04"]],
+        "reduce-scatter": [["gpu01", "gpu02"], ["gpu03", "gpu04"]],
+    }
+    partners = {(set(group) - {"gpu02"}).pop() for op, group in pairs if op == "all-to-all" and "gpu02" in group}
+    assert len(partners) > 1
+    assert asked_of(driven)[-1] == ("all-to-all", "all", list(ALL))
+
+
+def test_who_fails_in_a_further_operation_is_measured_in_the_next_one() -> None:
+    def answers(asked: Mapping[str, Any]) -> dict[str, Any]:
+        return fails() if asked["op"] == "all-gather" and "gpu02" in asked["group"] else well(asked)
+
+    driven = Driven(answers, settings=MOE).run()
+    assert [(op, group) for op, stage, group in asked_of(driven) if stage == "all"] == [
+        ("all-reduce", list(ALL)), ("all-gather", ["gpu01", "gpu03", "gpu04"]), ("reduce-scatter", list(ALL)),
+        ("all-to-all", list(ALL)),
+    ]  # fmt: skip
+
+
+def test_the_first_operation_has_the_time_that_it_has_alone_and_the_others_share_the_rest() -> None:
+    for seconds in (16.0, 30.0, 120.0):
+        alone, driven = (Driven(settings=replace(one, probe_time=seconds)).run() for one in (Settings(), MOE))
+        assert asked_of(driven)[: len(asked_of(alone))] == asked_of(alone)
+        limits = [one["timeout"] for one in driven.asked][: len(alone.asked)]
+        assert limits == [one["timeout"] for one in alone.asked]
+    hanging = Driven(lambda one: well(one) if one["op"] == "all-reduce" else fails(late=True), settings=MOE).run()
+    assert hanging.now - 100 <= MOE.probe_time
+    assert {op for op, _, _ in asked_of(hanging)} == {op.value for op in MOE.ops}
+
+
 def test_an_operation_that_the_method_lacks_is_skipped_with_the_reason() -> None:
-    driven = Driven(settings=Settings(probe="nccl", ops=(Op.ALL_REDUCE, Op.ALL_TO_ALL))).run()
-    assert driven.stages() == OF_ALL
+    old: Mapping[FactType, object] = {LoadedNcclFacts: LoadedNcclFacts("2.6.4", "/lib/libnccl.so.2")}
+    driven = Driven(settings=MOE, facts=dict.fromkeys(ALL, old)).run()
+    assert "measuring all: reduce-scatter" in driven.stages()
+    why = "NCCL before 2.7 on gpu[01-04] has no all-to-all"
     skipped = [(one.step.round, one.step.stage, one.step.op, one.why) for one in driven.probed("gpu01").skipped]
     assert skipped == [
-        (6, Stage.INSIDE, Op.ALL_TO_ALL, "nccl has no all-to-all"),
-        (7, Stage.PAIR, Op.ALL_TO_ALL, "nccl has no all-to-all"),
-        (8, Stage.ALL, Op.ALL_TO_ALL, "nccl has no all-to-all"),
+        (number, stage, Op.ALL_TO_ALL, why) for number, stage in ((12, Stage.INSIDE), (13, Stage.PAIR), (14, Stage.ALL))
     ]
 
 

@@ -1,12 +1,15 @@
-/* Stands in for libnccl.so.2: a ring over TCP that sums host memory, between addresses that it chooses as NCCL does, by
-   NCCL_SOCKET_IFNAME, which it reads from /etc/nccl.conf, too. Built with -DCODE=21903 -DTEXT='"2.19.3+cuda12.3"' for
+/* Stands in for libnccl.so.2: a ring over TCP that sums and moves host memory, and for sends and receives a connection
+   of each two ranks, between addresses that it chooses as NCCL does, by NCCL_SOCKET_IFNAME, which it reads from
+   /etc/nccl.conf, too. At its end it appends to the file STANDIN_COUNTS, for each operation: its rank, the operation,
+   how often it was launched, and how many bytes this rank sent to others. Built with -DCODE=21903 -DTEXT='"2.19.3+cuda12.3"' for
    that version, with -DWITHOUT_CONFIG as before 2.14, with -DWITHOUT_ALL_REDUCE as no NCCL ever was.
 
    Told by STANDIN_NCCL, or by /etc/standin-nccl of the host; `rank=N` leaves the other ranks in health, `at=N` lets that
-   many all-reduces pass before:
+   many operations pass before:
      version=22703         what ncclGetVersion says, whatever it was built for
      rate=BYTES            a second, that this rank sends at most
-     wrong=N               elements of each larger sum that are not right
+     pair=A-B,pace=BYTES   a second, that rank A sends to rank B at most by ncclSend: no ring shows it
+     wrong=N               elements of each larger result that are not right
      hang=init|collective  until it is aborted
      die=init|collective   SIGSEGV
      fail=init|collective  ncclSystemError
@@ -58,21 +61,39 @@ const char *const version_text = "NCCL version " TEXT;
 
 enum { OK = 0, CUDA_ERROR = 1, SYSTEM = 2, INTERNAL = 3, ARGUMENT = 4, USAGE = 5, REMOTE = 6, PROGRESS = 7 };
 
+enum { ALL_REDUCE, LARGEST, ALL_GATHER, REDUCE_SCATTER, BROADCAST, EXCHANGE, KINDS };
+static const char *const kinds[KINDS] = {"all-reduce", "largest", "all-gather", "reduce-scatter", "broadcast",
+                                         "send-and-receive"};
+
 typedef union { struct sockaddr any; struct sockaddr_in v4; struct sockaddr_in6 v6; } address_t;
 typedef struct { uint64_t magic; address_t address; } handle_t;
 typedef struct { char internal[128]; } id_t_;
 typedef struct { uint64_t magic, host; int rank, ranks, version, device; address_t address; } hello_t;
 typedef struct { size_t size; unsigned magic, version; int blocking; } config_t;
 typedef struct {
-    int rank, ranks, device, next, previous, blocking, collectives, running;
+    int rank, ranks, device, next, previous, blocking, collectives, running, listener, *peers;
     volatile int state, aborted;
     handle_t root;
     pthread_t initiator;
     char segment[64];
     float *room;
     size_t held;
+    address_t address;
+    hello_t *table;
+    long long launches[KINDS], sent[KINDS], moved;
 } comm_t;
-typedef struct { comm_t *comm; const float *send; float *receive; size_t count; int operation; void *stream; } work_t;
+typedef struct { int sending, peer; char *at; size_t left; } transfer_t;
+typedef struct {
+    comm_t *comm;
+    int kind;
+    const float *send;
+    float *receive;
+    size_t count;
+    int operation;
+    void *stream;
+    int transfers;
+    transfer_t *transfer;
+} work_t;
 
 static char last[512];
 
@@ -376,12 +397,12 @@ static int started(comm_t *comm) {
     say(0, "Bootstrap: Using %s:%s", name, shown(&address));
     handle_t handle = {0}; /* where NCCL_COMM_ID tells the place, the first rank opens the root there */
     if (appointed(&handle) && comm->rank == 0 && open_root(&handle)) return SYSTEM;
-    int code = network(comm, name, &address), listener = listening(&address);
-    hello_t *table = calloc((size_t)comm->ranks, sizeof *table);
-    if (!code) code = listener < 0 ? SYSTEM : segment(comm);
-    if (!code) code = joined(comm, listener, &address, table);
-    if (listener >= 0) close(listener);
-    free(table);
+    int code = network(comm, name, &address);
+    comm->listener = listening(&address);
+    comm->address = address;
+    comm->table = calloc((size_t)comm->ranks, sizeof *comm->table);
+    if (!code) code = comm->listener < 0 ? SYSTEM : segment(comm);
+    if (!code) code = joined(comm, comm->listener, &address, comm->table);
     return comm->aborted ? INTERNAL : code;
 }
 /* What NCCL prints of its diagnostics, to standard output: the pipe's other end sees it when the buffer is written. */
@@ -419,7 +440,7 @@ static int created(comm_t **comm, int ranks, const id_t_ *id, int rank, int bloc
     made->rank = rank;
     made->ranks = ranks;
     made->blocking = blocking;
-    made->next = made->previous = -1;
+    made->next = made->previous = made->listener = -1;
     made->state = PROGRESS;
     if (!device || device(&made->device)) return say(1, "Cuda failure 'invalid device context'"), CUDA_ERROR;
     memcpy(&made->root, id, sizeof made->root);
@@ -436,7 +457,7 @@ int ncclCommInitRankConfig(comm_t **comm, int ranks, id_t_ id, int rank, const c
 }
 #endif
 
-/* ---- the all-reduce ---- */
+/* ---- the operations ---- */
 
 /* Send to the next and receive from the one before, both at once. */
 static int moved(comm_t *comm, const char *out, size_t outs, char *in, size_t ins) {
@@ -453,7 +474,7 @@ static int moved(comm_t *comm, const char *out, size_t outs, char *in, size_t in
             say(1, "NET/Socket : Connection closed by remote peer");
             return REMOTE;
         }
-        if (gone > 0) out += gone, outs -= (size_t)gone;
+        if (gone > 0) out += gone, outs -= (size_t)gone, comm->moved += gone;
         if (come > 0) in += come, ins -= (size_t)come;
     }
     if (rate) usleep((useconds_t)(1e6 * (double)wholly / (double)rate));
@@ -480,6 +501,113 @@ static int ring(comm_t *comm, float *data, size_t count, int operation) {
     }
     return code;
 }
+static int gathered(comm_t *comm, float *data, size_t count) {
+    int n = comm->ranks, code = OK;
+    for (int step = 0; step < n - 1 && !code; step++) {
+        size_t give = (size_t)((comm->rank - step + n) % n), take = (give + (size_t)n - 1) % (size_t)n;
+        code = moved(comm, (char *)(data + give * count), count * sizeof(float), (char *)(data + take * count),
+                     count * sizeof(float));
+    }
+    return code;
+}
+static int scattered(comm_t *comm, const float *send, float *receive, size_t count) {
+    int n = comm->ranks, code = OK;
+    float *sums = malloc((size_t)n * count * sizeof(float)), *room = malloc(count * sizeof(float));
+    memcpy(sums, send, (size_t)n * count * sizeof(float));
+    for (int step = 0; step < n - 1 && !code; step++) {
+        size_t give = (size_t)((comm->rank - 1 - step + 2 * n) % n), take = (give + (size_t)n - 1) % (size_t)n;
+        code = moved(comm, (char *)(sums + give * count), count * sizeof(float), (char *)room, count * sizeof(float));
+        if (!code) combined(sums + take * count, room, count, 0);
+    }
+    memcpy(receive, sums + (size_t)comm->rank * count, count * sizeof(float));
+    free(sums);
+    free(room);
+    return code;
+}
+static int told_all(comm_t *comm, float *data, size_t count, int root) {
+    size_t size = count * sizeof(float);
+    int code = comm->rank == root ? OK : moved(comm, NULL, 0, (char *)data, size);
+    return code || (comm->rank + 1) % comm->ranks == root ? code : moved(comm, (char *)data, size, NULL, 0);
+}
+/* A connection to each other rank. All have met in an operation before: no more of the ring's are to come. */
+static int meshed(comm_t *comm) {
+    if (comm->peers) return OK;
+    comm->peers = malloc((size_t)comm->ranks * sizeof *comm->peers);
+    memset(comm->peers, -1, (size_t)comm->ranks * sizeof *comm->peers);
+    for (int other = comm->rank + 1; other < comm->ranks; other++) {
+        comm->peers[other] = dialled(&comm->address, &comm->table[other].address, &comm->aborted);
+        if (comm->peers[other] < 0 || !whole(comm->peers[other], &comm->rank, sizeof comm->rank, 1, &comm->aborted))
+            return SYSTEM;
+    }
+    for (int there = 0; there < comm->rank; there++) {
+        int other = -1, number;
+        if (!ready(comm->listener, POLLIN, &comm->aborted)) return SYSTEM;
+        number = accept4(comm->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (number < 0 || !whole(number, &other, sizeof other, 0, &comm->aborted) || other < 0 || other >= comm->rank)
+            return SYSTEM;
+        comm->peers[other] = number;
+    }
+    return OK;
+}
+static void to_itself(const comm_t *comm, work_t *work) {
+    transfer_t *out = NULL, *in = NULL;
+    for (transfer_t *one = work->transfer; one < work->transfer + work->transfers; one++)
+        if (one->peer == comm->rank) *(one->sending ? &out : &in) = one;
+    if (out && in) memcpy(in->at, out->at, in->left), in->left = out->left = 0;
+}
+static int exchanged(comm_t *comm, work_t *work) {
+    struct pollfd *fds = calloc((size_t)work->transfers, sizeof *fds);
+    int code = meshed(comm), open = work->transfers, from = -1, to = -1, last = -1;
+    long long before = comm->moved, rate = comm->rank == number("rank", comm->rank) ? number("rate", 0) : 0;
+    sscanf(setting("pair"), "%d-%d", &from, &to);
+    to_itself(comm, work);
+    for (int at = 0; at < work->transfers; at++)
+        if (work->transfer[at].sending && comm->rank == from && work->transfer[at].peer == to) last = at;
+    while (open && !code) {
+        open = 0;
+        for (int at = 0; at < work->transfers; at++) {
+            transfer_t *one = &work->transfer[at];
+            int now = one->left && at != last;
+            fds[at] = (struct pollfd){now ? comm->peers[one->peer] : -1, one->sending ? POLLOUT : POLLIN, 0};
+            open += now;
+        }
+        if (!open && last >= 0) {
+            usleep((useconds_t)(1e6 * (double)work->transfer[last].left / (double)number("pace", 1)));
+            last = -1, open = 1;
+            continue;
+        }
+        if (comm->aborted) code = INTERNAL;
+        if (!open || code || poll(fds, (nfds_t)work->transfers, 50) <= 0) continue;
+        for (int at = 0; at < work->transfers && !code; at++) {
+            transfer_t *one = &work->transfer[at];
+            if (!fds[at].revents) continue;
+            ssize_t gone = one->sending ? send(fds[at].fd, one->at, one->left, MSG_NOSIGNAL | MSG_DONTWAIT)
+                                        : recv(fds[at].fd, one->at, one->left, MSG_DONTWAIT);
+            if (gone == 0 || (gone < 0 && errno != EAGAIN)) {
+                say(1, "NET/Socket : Connection closed by remote peer");
+                code = REMOTE;
+            } else if (gone > 0) {
+                one->at += gone, one->left -= (size_t)gone;
+                if (one->sending) comm->moved += gone;
+            }
+        }
+    }
+    free(fds);
+    if (rate) usleep((useconds_t)(1e6 * (double)(comm->moved - before) / (double)rate));
+    return code;
+}
+static int run(comm_t *comm, work_t *work) {
+    size_t size = work->count * sizeof(float);
+    float *own = work->receive + (work->kind == ALL_GATHER ? (size_t)comm->rank * work->count : 0);
+    if (work->kind == EXCHANGE) return exchanged(comm, work);
+    if (work->kind == REDUCE_SCATTER) return scattered(comm, work->send, work->receive, work->count);
+    if (work->kind != BROADCAST || comm->rank == work->operation)
+        if (own != work->send) memcpy(own, work->send, size);
+    if (comm->ranks == 1) return OK;
+    if (work->kind == ALL_GATHER) return gathered(comm, work->receive, work->count);
+    if (work->kind == BROADCAST) return told_all(comm, work->receive, work->count, work->operation);
+    return ring(comm, work->receive, work->count, work->operation);
+}
 static void carry_out(void *data) {
     work_t *work = data;
     comm_t *comm = work->comm;
@@ -490,14 +618,17 @@ static void carry_out(void *data) {
         say(1, "NET/IB: Got completion from peer 10.0.0.2<4711> with status=12 opcode=0 len=0 vendor err 129");
         code = SYSTEM;
     }
-    if (!code && work->receive != work->send) memcpy(work->receive, work->send, work->count * sizeof(float));
-    if (!code && comm->ranks > 1) code = ring(comm, work->receive, work->count, work->operation);
-    long long wrong = work->operation == 0 && number("rank", comm->rank) == comm->rank ? number("wrong", 0) : 0;
+    long long before = comm->moved;
+    if (!code) code = run(comm, work);
+    comm->launches[work->kind]++;
+    comm->sent[work->kind] += comm->moved - before;
+    long long wrong = work->kind != LARGEST && number("rank", comm->rank) == comm->rank ? number("wrong", 0) : 0;
     for (long long at = 0; passed && at < wrong && at < (long long)work->count; at++) work->receive[at] += 1.0f;
     if (code && !comm->aborted) {
         comm->state = code;
         pause_until(&comm->aborted); /* the kernel never ends: the error is seen by ncclCommGetAsyncError alone */
     }
+    free(work->transfer);
     free(work);
 }
 static int queued(work_t *work) {
@@ -514,14 +645,56 @@ static void *launched(void *data) {
     return NULL;
 }
 #ifndef WITHOUT_ALL_REDUCE
-int ncclAllReduce(const void *send, void *receive, size_t count, int type, int operation, comm_t *comm, void *stream) {
+static int asked(const work_t *given) {
     work_t *work = calloc(1, sizeof *work);
+    comm_t *comm = given->comm;
     pthread_t thread;
-    if (type != 7 || (operation != 0 && operation != 2)) return ARGUMENT;
-    *work = (work_t){comm, send, receive, count, operation, stream};
+    *work = *given;
     if (comm->blocking || !number("lazy", 0)) return queued(work);
     comm->state = PROGRESS;
     return pthread_create(&thread, NULL, launched, work) || pthread_detach(thread) ? SYSTEM : PROGRESS;
+}
+int ncclAllReduce(const void *send, void *receive, size_t count, int type, int operation, comm_t *comm, void *stream) {
+    if (type != 7 || (operation != 0 && operation != 2)) return ARGUMENT;
+    return asked(&(work_t){comm, operation ? LARGEST : ALL_REDUCE, send, receive, count, operation, stream, 0, NULL});
+}
+int ncclReduceScatter(const void *send, void *receive, size_t count, int type, int operation, comm_t *comm,
+                      void *stream) {
+    if (type != 7 || operation) return ARGUMENT;
+    return asked(&(work_t){comm, REDUCE_SCATTER, send, receive, count, operation, stream, 0, NULL});
+}
+int ncclAllGather(const void *send, void *receive, size_t count, int type, comm_t *comm, void *stream) {
+    return type != 7 ? ARGUMENT : asked(&(work_t){comm, ALL_GATHER, send, receive, count, 0, stream, 0, NULL});
+}
+int ncclBroadcast(const void *send, void *receive, size_t count, int type, int root, comm_t *comm, void *stream) {
+    if (type != 7 || root < 0 || root >= comm->ranks) return ARGUMENT;
+    return asked(&(work_t){comm, BROADCAST, send, receive, count, root, stream, 0, NULL});
+}
+
+static __thread int depth;
+static __thread work_t group;
+
+static int added(int sending, void *at, size_t count, int type, int peer, comm_t *comm, void *stream) {
+    if (type != 7 || peer < 0 || peer >= comm->ranks) return ARGUMENT;
+    if (!depth) return USAGE; /* a send by itself would wait for its receive: nobody here asks for one */
+    group.transfer = realloc(group.transfer, (size_t)(group.transfers + 1) * sizeof *group.transfer);
+    group.transfer[group.transfers++] = (transfer_t){sending, peer, at, count * sizeof(float)};
+    group.comm = comm, group.stream = stream, group.kind = EXCHANGE;
+    if (!sending && !group.receive) group.receive = at, group.count = count;
+    return comm->blocking ? OK : PROGRESS; /* of the group, which has not ended */
+}
+int ncclSend(const void *send, size_t count, int type, int peer, comm_t *comm, void *stream) {
+    return added(1, (void *)send, count, type, peer, comm, stream);
+}
+int ncclRecv(void *receive, size_t count, int type, int peer, comm_t *comm, void *stream) {
+    return added(0, receive, count, type, peer, comm, stream);
+}
+int ncclGroupStart(void) { return depth++, OK; }
+int ncclGroupEnd(void) {
+    work_t work = group;
+    if (--depth || !work.transfers) return OK;
+    memset(&group, 0, sizeof group);
+    return asked(&work);
 }
 #endif
 
@@ -542,13 +715,27 @@ const char *ncclGetErrorString(int code) {
     };
     return code < 0 || code > PROGRESS ? "unknown result code" : words[code];
 }
+static void counted(const comm_t *comm) {
+    const char *path = getenv("STANDIN_COUNTS");
+    FILE *file = path ? fopen(path, "a") : NULL;
+    for (int kind = 0; file && kind < KINDS; kind++)
+        if (comm->launches[kind])
+            fprintf(file, "%d %s %lld %lld\n", comm->rank, kinds[kind], comm->launches[kind], comm->sent[kind]);
+    if (file) fclose(file);
+}
 static int over(comm_t *comm, int aborting) {
     comm->aborted = aborting;
     if (comm->running) pthread_join(comm->initiator, NULL);
     comm->running = 0;
     if (comm->next >= 0) close(comm->next);
     if (comm->previous >= 0) close(comm->previous);
-    comm->next = comm->previous = -1;
+    if (comm->listener >= 0) close(comm->listener);
+    for (int other = 0; comm->peers && other < comm->ranks; other++)
+        if (comm->peers[other] >= 0) close(comm->peers[other]);
+    free(comm->peers);
+    comm->peers = NULL;
+    comm->next = comm->previous = comm->listener = -1;
+    if (!aborting) counted(comm);
     if (comm->segment[0] && !is(comm, "shm", "leave")) unlink(comm->segment);
     return OK;
 }

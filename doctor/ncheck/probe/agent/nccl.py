@@ -1,4 +1,4 @@
-"""This node's ranks of one NCCL all-reduce: started, read until they end, and what they leave behind removed."""
+"""This node's ranks of one NCCL collective: started, read until they end, and what they leave behind removed."""
 
 import time
 
@@ -72,7 +72,7 @@ def _start(ranks: "List[Rank]", sources: "Sources", arguments: "Arguments", seco
     variables = dict(arguments.get("variables") or {}, **_NO_RENDEZVOUS)
     environment = child_environment(sources.job.environment, variables, _LOGGED)
     spec = {
-        "id": arguments["id"], "world": sum(arguments["ranks"]), "sizes": arguments["sizes"],
+        "id": arguments["id"], "world": sum(arguments["ranks"]), "op": arguments["op"], "sizes": arguments["sizes"],
         "repeats": arguments["repeats"], "library": arguments["library"], "seconds": seconds,
     }  # fmt: skip
     for local, gpu in enumerate(arguments["gpus"]):

@@ -21,8 +21,8 @@ def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[
     """Return what the method's module says of this step.
 
     What every method is asked: {"round": int, "stage", "method", "group": [nodes in the order of the ranks], "ranks":
-    [ranks a node], "sizes": [bytes a rank], "launcher", "net": "IB"|"Socket"|"", "expect": GB/s|null, "repeats" of each
-    size, "node": its name, "planned": [interfaces and HCA ports ("mlx5_0:1") of the plan], "timeout": seconds,
+    [ranks a node], "sizes": [bytes a rank], "launcher", "net": "IB"|"Socket"|"", "op", "expect": GB/s|null, "repeats":
+    of each size, "node": its name, "planned": [interfaces and HCA ports ("mlx5_0:1") of the plan], "timeout": seconds,
     "variables": {NAME: value|null}}, and for
         nccl: "id": hex, "first": the node's first rank, "gpus": [the index of each of its ranks];
         gloo: "meeting": {"address", "port"}, "first", "seconds": for measuring alone;

@@ -1,4 +1,4 @@
-"""All-reduces whose ranks the plan's own mpirun line starts: this tests the line itself, not only NCCL.
+"""Collectives whose ranks the plan's own mpirun line starts: this tests the line itself, not only NCCL.
 
 The local host runs the line, as `ncheck launch` would. Each rank takes its number from the launcher's variables; its
 task, NCCL identifier included, is the last argument of the rank program.
@@ -278,8 +278,8 @@ class UnderMpirun(LocalDriver, Nccl):
         library = _paths(context, task.step, LoadedNcclFacts, "NCCL")[task.node]
         devices = {device for node in task.step.group for device in context.planned.get(node, ())}
         argument = {
-            "id": task.id, "world": task.step.world, "sizes": task.step.sizes, "repeats": task.step.repeats,
-            "library": library, "counters": True, "planned": sorted(devices),
+            "id": task.id, "world": task.step.world, "op": task.step.op.value, "sizes": task.step.sizes,
+            "repeats": task.step.repeats, "library": library, "counters": True, "planned": sorted(devices),
             "seconds": round(max(1.0, seconds - GRACE - _TO_START), 1),
         }  # fmt: skip
         return json.dumps(argument, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""All-reduces by NCCL (AMD: RCCL), one rank per GPU, started by the agents with the plan's variables; diagnostics."""
+"""Collectives by NCCL (AMD: RCCL), one rank per GPU, started by the agents with the plan's variables; diagnostics."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ncheck.facts.net_plugin import OF_INFINIBAND, NetPluginFacts
 from ncheck.facts.nics import Address, NicFacts
 from ncheck.hostlist import fold
 from ncheck.model.fact import Absent, Unread
+from ncheck.model.op import Op
 from ncheck.nccl.settings import release_of
 from ncheck.parity import nodes_by_value
 from ncheck.probe.methods.context import nccl_variables
@@ -28,10 +29,11 @@ if TYPE_CHECKING:
 _KEPT_FREE = 2 * GIB  # of a GPU's memory, for NCCL's own buffers and the driver's context
 _BUFFERS = 2  # one for sending, one for receiving
 _UNKNOWN_MEMORY = GIB  # the largest size, where the GPU driver does not report its memory
-_ONE = 0.1  # seconds that one all-reduce of the largest default size may take
+_ONE = 0.1  # seconds that one operation of the largest default size may take
 _UNKNOWN_RATE = 1e9  # bytes per second, where no interface reports its speed
 _SWEEP = (8, 64 * KIB, MIB, 16 * MIB, 256 * MIB, GIB)
 _LARGE = (MIB, 64 * MIB, GIB)
+_SEND_SINCE = (2, 7)  # ncclSend and ncclRecv
 _OTHER_PLUGIN = "NCCL_NET_PLUGIN"
 
 
@@ -42,10 +44,20 @@ class Nccl(Driver):
     sizes: ClassVar = {Stage.INSIDE: _SWEEP, Stage.PAIR: _LARGE, Stage.SCALING: _LARGE, Stage.ALL: _SWEEP}
     least, most = 4.0, 20.0
     meets = ids = True
+    ops: ClassVar = frozenset(Op)
 
     def unfit(self, context: ProbeContext) -> str:
         """Return what is missing on which nodes."""
         return unfit_for_nccl(context)
+
+    def lacks(self, context: ProbeContext, op: Op) -> str:
+        """Return which nodes have an NCCL without ncclSend and ncclRecv, where the operation is made of those."""
+        loaded = context.cluster.connected_facts(LoadedNcclFacts)
+        releases = {node: release_of(loaded[node].version) for node in context.nodes if node in loaded}
+        old = [node for node, release in releases.items() if () < release < _SEND_SINCE]
+        if old and op in (Op.ALL_TO_ALL, Op.SEND_RECV):
+            return f"NCCL before {'.'.join(map(str, _SEND_SINCE))} on {fold(old)} has no {op.value}"
+        return super().lacks(context, op)
 
     def ranks(self, context: ProbeContext, stage: Stage, node: str) -> int:
         """Return one rank per node for pairs, which measure the NICs; otherwise the ranks of the job."""

@@ -44,6 +44,7 @@ class NcclTests(Nccl):
     sizes: ClassVar = dict.fromkeys(Stage, SIZES)
     least, most = 4.0, 30.0
     meets = ids = False
+    ops: ClassVar = frozenset({Op.ALL_REDUCE})
 
     def unfit(self, context: ProbeContext) -> str:
         """Return which nodes lack the program, or GPUs for its ranks. It may bring another NCCL than the job's."""

@@ -91,6 +91,6 @@ def shape(said: Told) -> list[tuple[int, bool, int | None]]:
 def _arguments(gpus: list[int], name: str, more: Told) -> Told:
     return {
         "method": "nccl", "round": 1, "stage": "inside", "group": ["here"], "ranks": [len(gpus)], "sizes": SIZES,
-        "launcher": "agents", "net": "", "expect": None, "node": "here", "planned": ["lo"], "timeout": FAR,
-        "repeats": 5, "variables": VARIABLES, "id": name, "first": 0, "gpus": gpus, **more,
+        "launcher": "agents", "net": "", "op": "all-reduce", "expect": None, "node": "here", "planned": ["lo"],
+        "timeout": FAR, "repeats": 5, "variables": VARIABLES, "id": name, "first": 0, "gpus": gpus, **more,
     }  # fmt: skip

@@ -30,7 +30,7 @@ def test_what_nccl_prints_of_its_own_diagnostics_comes_whole(
     met = meeting.answer(sources, {"method": "nccl", "count": 1, "variables": VARIABLES}, FAR)
     asked: dict[str, Any] = {
         "method": "diagnostics", "round": 9, "stage": "all", "group": ["here"], "ranks": [2], "sizes": [], "net": "",
-        "repeats": 5, "planned": [], "timeout": FAR,
+        "op": "all-reduce", "repeats": 5, "planned": [], "timeout": FAR,
         "variables": VARIABLES, "id": met["ids"][0], "first": 0, "gpus": [0, 1],
     }  # fmt: skip
     try:

@@ -77,10 +77,49 @@ def test_fewer_gpus_of_amd_than_ranks_are_told(measured: DrivenRanks) -> None:
     assert (said["failure"]["step"], said["failure"]["words"]) == ("libamdhip64", words)
 
 
-def test_wrong_elements_are_counted(measured: DrivenRanks) -> None:
-    said = measured([0, 1], nccl="wrong=5,rank=1")
+MIB, BETWEEN = 1 << 20, 65536  # the last is run once, on the way from the smallest size to a much larger one
+
+
+# Of three ranks: how many elements of the smallest size one rank has afterwards that may be wrong, the bytes that all
+# send for 8, 64 Ki and 1 Mi bytes, by the ring that each operation is made of, and whether there is a way in place.
+@pytest.mark.parametrize(("op", "few", "sent", "halves"), [
+    ("all-reduce", 2, (4 * 8, 4 * BETWEEN, 4 * MIB), (False, True)),
+    ("all-gather", 1, (6 * 4, 6 * 21840, 6 * 349520), (False, True)),  # parts of a third, in whole 16 bytes
+    ("reduce-scatter", 1, (6 * 4, 6 * 21840, 6 * 349520), (False, True)),
+    ("all-to-all", 1, (6 * 4, 6 * 21840, 6 * 349520), (False,)),
+    ("broadcast", 2, (2 * 8, 2 * BETWEEN, 2 * MIB), (False, True)),
+    ("send-recv", 2, (3 * 8, 3 * BETWEEN, 3 * MIB), (False,)),
+])  # fmt: skip
+def test_of_each_operation_every_byte_is_sent_and_wrong_elements_of_one_rank_are_counted(  # noqa: PLR0913, PLR0917
+    measured: DrivenRanks, tmp_path: Path, op: str, few: int, sent: tuple[int, int, int], halves: tuple[bool, ...]
+) -> None:
+    job = {"STANDIN_COUNTS": str(tmp_path / "counts")}
+    said = measured([0, 1, 2], nccl="wrong=5,rank=1", repeats=2, op=op, job=job)
     assert said["failure"] is None
-    assert shape(said) == [(8, False, 2), (8, True, 2), (1 << 20, False, 5), (1 << 20, True, 5)]
+    assert shape(said) == [(size, half, wrong) for size, wrong in ((8, few), (MIB, 5)) for half in halves]
+    launches = {8: 0, MIB: 0}
+    for row in said["rows"]:
+        launches[row["size"]] += row["timing"]["warm_ups"] + row["timing"]["repeats"] * row["timing"]["iterations"]
+    by_rank: dict[str, list[tuple[int, int]]] = {}
+    for line in (tmp_path / "counts").read_text().splitlines():
+        _, kind, count, size = line.split()
+        by_rank.setdefault(kind, []).append((int(count), int(size)))
+    made_of = "send-and-receive" if op in ("all-to-all", "send-recv") else op
+    assert set(by_rank) == {made_of, "largest"}
+    assert [count for count, _ in by_rank[made_of]] == [launches[8] + 1 + launches[MIB]] * 3
+    assert sum(size for _, size in by_rank[made_of]) == launches[8] * sent[0] + sent[1] + launches[MIB] * sent[2]
+
+
+def test_a_slow_pair_that_no_ring_has_shows_in_an_all_to_all(measured: DrivenRanks) -> None:
+    nccl = f"pair=0-2,pace={MIB}"
+    (row,) = measured([0, 1, 2, 3], nccl=nccl, repeats=1, op="all-to-all", sizes=[MIB])["rows"]
+    assert row["fastest"] > 0.1  # the mean of two ranks that wait 0.25 s, and of two that do not
+    assert measured([0, 1, 2, 3], nccl=nccl, repeats=1, op="all-gather", sizes=[MIB])["rows"][0]["fastest"] < 0.1
+
+
+def test_a_launch_of_sends_and_receives_that_is_in_progress_is_waited_for(measured: DrivenRanks) -> None:
+    said = measured([0, 1], nccl="version=22105,lazy=1", op="all-to-all")
+    assert shape(said) == [(8, False, 0), (MIB, False, 0)]
 
 
 def test_a_segment_that_the_ranks_leave_is_removed_and_told(measured: DrivenRanks) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from ncheck.decode import decoded
 from ncheck.probe.agent.nccl_log import Log
+from ncheck.probe.agent.nccl_rank.layout import Layout
 from ncheck.probe.agent.nccl_rank.measure import shown
 from ncheck.probe.agent.nccl_rank.messages import RankError
 from ncheck.probe.agent.nccl_rank.pace import Pace
@@ -55,32 +56,65 @@ def test_sums_of_the_pattern_are_whole_numbers_that_a_float_holds() -> None:
 
 @pytest.mark.parametrize("size", [4, 4 * PERIOD, 4 * PERIOD * 3 + 4, 1 << 22, BLOCK + (1 << 20)])
 def test_one_wrong_element_is_found_wherever_it_is(size: int) -> None:
-    pattern = Pattern(HOST, 0, 1, size)
+    pattern = Pattern(HOST, "all-reduce", 0, 1, size)
     memory = ctypes.create_string_buffer(size)
     address = ctypes.addressof(memory)
     pattern.fill(address, size)
-    assert pattern.wrong(address, size) == 0
+    assert pattern.wrong(address, [(None, 0, size)]) == 0
     for place in {0, size // 2 // 4 * 4, size - 4}:
         kept = ctypes.string_at(address + place, 4)
         ctypes.memset(address + place, 0, 4)
-        assert pattern.wrong(address, size) == 1
+        assert pattern.wrong(address, [(None, 0, size)]) == 1
         ctypes.memmove(address + place, kept, 4)
-    assert pattern.wrong(address, size) == 0
+    assert pattern.wrong(address, [(None, 0, size)]) == 0
 
 
 @pytest.mark.parametrize("shift", [1, 128, 1 << 15, 1 << 18])
 def test_a_chunk_that_landed_elsewhere_is_found(shift: int) -> None:
     size = 1 << 21
-    pattern = Pattern(HOST, 0, 1, size)
+    pattern = Pattern(HOST, "all-reduce", 0, 1, size)
     memory = ctypes.create_string_buffer(size + 4 * shift)
     pattern.fill(ctypes.addressof(memory), size + 4 * shift)
-    assert pattern.wrong(ctypes.addressof(memory) + 4 * shift, size) > size // 8
+    assert pattern.wrong(ctypes.addressof(memory) + 4 * shift, [(None, 0, size)]) > size // 8
+
+
+@pytest.mark.parametrize("apart", [1, 2, 7, 127, 889])
+def test_the_data_of_one_rank_is_not_taken_for_that_of_another(apart: int) -> None:
+    size, world = 1 << 12, 1024
+    memory = ctypes.create_string_buffer(size)
+    address = ctypes.addressof(memory)
+    Pattern(HOST, "all-gather", 5, world, size).fill(address, size)
+    pattern = Pattern(HOST, "all-gather", 0, world, size)
+    assert pattern.wrong(address, [(5, 0, size)]) == 0
+    assert pattern.wrong(address, [(5 + apart, 0, size)]) > size // 4 // 2
+
+
+def layouts(op: str, size: int = 1 << 20) -> list[tuple[int, int, int, int, list[object]]]:
+    found = [Layout(op, size, rank, 3) for rank in range(3)]
+    return [(one.sends, one.receives, one.send_offset, one.receive_offset, [*one.expected()]) for one in found]
+
+
+def test_what_each_rank_sends_and_receives_is_what_nccl_tests_count() -> None:
+    third = 349_520  # of a mebibyte, in whole 16 bytes
+    assert layouts("all-reduce") == [(1 << 20, 1 << 20, 0, 0, [(None, 0, 1 << 20)])] * 3
+    assert layouts("all-gather") == [
+        (third, 3 * third, rank * third, 0, [(other, 0, third) for other in range(3)]) for rank in range(3)
+    ]
+    assert layouts("reduce-scatter") == [
+        (3 * third, third, 0, rank * third, [(None, rank * third, third)]) for rank in range(3)
+    ]
+    assert layouts("all-to-all") == [
+        (3 * third, 3 * third, 0, 0, [(other, rank * third, third) for other in range(3)]) for rank in range(3)
+    ]
+    assert layouts("broadcast") == [(1 << 20, 1 << 20, 0, 0, [(0, 0, 1 << 20)])] * 3
+    assert layouts("send-recv") == [(1 << 20, 1 << 20, 0, 0, [(rank, 0, 1 << 20)]) for rank in (2, 0, 1)]
+    assert [part[:2] for part in layouts("all-gather", 8)] == [(4, 12)] * 3  # an element each, though 8 bytes are less
 
 
 def test_a_buffer_that_was_never_written_is_wholly_wrong() -> None:
-    pattern = Pattern(HOST, 0, 2, 1 << 16)
+    pattern = Pattern(HOST, "all-reduce", 0, 2, 1 << 16)
     memory = ctypes.create_string_buffer(1 << 16)
-    assert pattern.wrong(ctypes.addressof(memory), 1 << 16) == 1 << 14
+    assert pattern.wrong(ctypes.addressof(memory), [(None, 0, 1 << 16)]) == 1 << 14
 
 
 def test_small_sizes_are_launched_often_and_slow_ones_seldom() -> None:

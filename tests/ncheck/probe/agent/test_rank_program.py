@@ -72,8 +72,8 @@ def met(standins: Standins, alone_in_shm: None) -> Iterator[Met]:  # noqa: ARG00
 def step(name: str, **more: object) -> dict[str, Any]:
     return {
         "method": "nccl", "round": 1, "stage": "inside", "group": ["here"], "ranks": [2], "sizes": [8], "planned": [],
-        "launcher": "agents", "net": "", "expect": None, "node": "here", "timeout": FAR, "id": name, "first": 0,
-        "repeats": 5, "variables": {"NCCL_SOCKET_IFNAME": "=lo"}, "gpus": [0, 1], **more,
+        "launcher": "agents", "net": "", "op": "all-reduce", "expect": None, "node": "here", "timeout": FAR,
+        "id": name, "first": 0, "repeats": 5, "variables": {"NCCL_SOCKET_IFNAME": "=lo"}, "gpus": [0, 1], **more,
     }  # fmt: skip
 
 

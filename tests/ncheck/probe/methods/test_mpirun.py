@@ -78,8 +78,9 @@ def test_the_ranks_are_told_all_but_who_they_are(context: ProbeContext) -> None:
     line = UnderMpirun().line(context, tasks, 30.0)
     told = spec_in(line)
     library = context.cluster.facts(LoadedNcclFacts)["gpu01"].path
-    assert {name: told[name] for name in ("id", "world", "sizes", "repeats", "library", "counters")} == {
-        "id": "ab" * 128, "world": 32, "sizes": [1 << 20], "repeats": 9, "library": library, "counters": True,
+    assert {name: told[name] for name in ("id", "world", "op", "sizes", "repeats", "library", "counters")} == {
+        "id": "ab" * 128, "world": 32, "op": "all-reduce", "sizes": [1 << 20], "repeats": 9, "library": library,
+        "counters": True,
     }  # fmt: skip
     assert not {"rank", "local"} & told.keys()
     assert line[0] == "mpirun"

@@ -10,6 +10,7 @@ from binascii import unhexlify
 from ncheck.agent.traffic import carried, counters
 from ncheck.probe.agent.nccl_rank.cuda import Cuda
 from ncheck.probe.agent.nccl_rank.hip import Hip, is_rccl
+from ncheck.probe.agent.nccl_rank.layout import ALL_REDUCE
 from ncheck.probe.agent.nccl_rank.measure import REPEATS, Measure
 from ncheck.probe.agent.nccl_rank.messages import LONGEST_WORDS, Messages, RankError
 from ncheck.probe.agent.nccl_rank.nccl import Nccl, UniqueId
@@ -59,7 +60,7 @@ def _work(spec: "Spec", messages: "Messages", watch: "Watch", began: float) -> N
     measure.agree()
     messages.own_segments()  # NCCL may connect no sooner than this
     messages.send("first", seconds=round(time.monotonic() - began, 4))
-    measure.run(spec["sizes"], rank, world)
+    measure.run(spec.get("op") or ALL_REDUCE, spec["sizes"], rank, world)
     if before is not None:
         _send_carried(messages, carried(before, counters(), spec.get("planned") or ()))
     watch.leaving.acquire()

@@ -1,5 +1,7 @@
 """The measuring: each size out of place and in place, verified once, then timed on the device's own clock.
 
+An operation that needs two buffers is measured out of place alone.
+
 Every rank must launch the same number of collectives. So what that number depends on (how long one takes, the time and
 the memory that are left) is the result of an all-reduce of its own.
 """
@@ -8,8 +10,8 @@ import ctypes
 import time
 from statistics import median
 
+from ncheck.probe.agent.nccl_rank.layout import IN_PLACE, Layout
 from ncheck.probe.agent.nccl_rank.messages import RankError
-from ncheck.probe.agent.nccl_rank.nccl import MAX, SUM
 from ncheck.probe.agent.nccl_rank.pace import Pace
 from ncheck.probe.agent.nccl_rank.pattern import Pattern
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from ncheck.probe.agent.nccl_rank.watch import Watch
 
 REPEATS = 5  # of each size, if the task does not say it
-WARM_UPS = 2  # the verified all-reduce, and one more
+WARM_UPS = 2  # the verified one, and one more
 MARGIN = 256 * 1024 * 1024  # bytes of device memory that NCCL and CUDA may still need
 MARGIN_PART = 16  # but at most this part of the free memory
 _FLOAT, _AGREED = 4, 3
@@ -37,7 +39,7 @@ class Measure:
         self.stream = cuda.stream()
         self.events = [cuda.event() for _ in range(repeats + 1)]
         self.small = cuda.memory(_AGREED * _FLOAT)
-        self.meet = nccl.all_reduce(self.small, self.small, _AGREED, MAX, self.stream)
+        self.meet = nccl.largest(self.small, _AGREED, self.stream)
         self.pace = Pace(watch.left())
 
     def agree(self, *numbers: float) -> "List[float]":
@@ -62,27 +64,30 @@ class Measure:
             raise RankError("out of memory: no size fits, for {} of GPU memory can be had".format(shown(room)))
         return fitting
 
-    def run(self, sizes: "Sequence[int]", rank: int, world: int) -> None:
+    def run(self, op: str, sizes: "Sequence[int]", rank: int, world: int) -> None:
         """Measure all sizes that memory and time allow."""
         sizes = self.fitting(sizes)
-        send, receive = self.cuda.memory(sizes[-1]), self.cuda.memory(sizes[-1])
-        self.pattern = Pattern(self.cuda, rank, world, sizes[-1])
+        largest = Layout(op, sizes[-1], rank, world)
+        self.buffers = self.cuda.memory(largest.whole), self.cuda.memory(largest.whole)
+        self.pattern = Pattern(self.cuda, op, rank, world, largest.part)
         for size in sizes:
-            self._approach(size, receive)
-            for source in (send, receive):
+            self._approach(op, size, rank, world)
+            layout = Layout(op, size, rank, world)
+            for in_place in (False, True) if op in IN_PLACE else (False,):
                 expected = self.pace.expected(size)
                 if expected > self.pace.left:
-                    what = shown(size) + (" in place" if source == receive else "")
+                    what = shown(size) + (" in place" if in_place else "")
                     words = "left out: {} may take {:.0f} s, and {:.0f} s are left"
                     self.send("note", words=words.format(what, expected, self.pace.left))
                     break
-                self._row(size, source, receive, is_last=size == sizes[-1])
+                self._row(size, layout, in_place=in_place, is_last=size == sizes[-1])
 
-    def _approach(self, size: int, buffer: int) -> None:
+    def _approach(self, op: str, size: int, rank: int, world: int) -> None:
         """Run sizes between, once each, before one that is much larger than the known ones."""
         between = self.pace.next_stride(size)
         while between:
-            self._learn(between, self._once(self.nccl.all_reduce(buffer, buffer, between // _FLOAT, SUM, self.stream)))
+            launch = self.nccl.operation(Layout(op, between, rank, world), *self.buffers, self.stream)
+            self._learn(between, self._once(launch))
             between = self.pace.next_stride(size)
 
     def _learn(self, size: int, seconds: float, verifying: float = 0.0) -> float:
@@ -91,12 +96,14 @@ class Measure:
         self.pace.learn(size, seconds, verifying, -left)
         return seconds
 
-    def _row(self, size: int, send: int, receive: int, *, is_last: bool) -> None:
-        in_place = send == receive
-        self.watch.at("all-reduce of {} bytes{}".format(size, " in place" if in_place else ""))
-        launch = self.nccl.all_reduce(send, receive, size // _FLOAT, SUM, self.stream)
+    def _row(self, size: int, layout: "Layout", *, in_place: bool, is_last: bool) -> None:
+        self.watch.at("{} of {} bytes{}".format(layout.op, size, " in place" if in_place else ""))
+        send, receive = self.buffers
+        if in_place:
+            send, receive = receive + layout.send_offset, receive + layout.receive_offset
+        launch = self.nccl.operation(layout, send, receive, self.stream)
         began = time.monotonic()
-        wrong, once = self._verified(size, send, receive, launch)
+        wrong, once = self._verified(layout, send, receive, launch, in_place=in_place)
         once = self._learn(size, once, time.monotonic() - began - once)
         iterations, repeats = self.pace.plan(once, self.repeats, is_last=is_last)
         times = sorted(self._timed(launch, iterations, repeats))
@@ -106,16 +113,18 @@ class Measure:
         )  # fmt: skip
         self._learn(size, times[-1], time.monotonic() - began - iterations * sum(times))
 
-    def _verified(self, size: int, send: int, receive: int, launch: "Launch") -> "Tuple[int, float]":
-        """Sum the pattern once; return how many elements are wrong, and the seconds that it took."""
-        if receive != send:
-            self.cuda.zero(receive, size)
-        self.pattern.fill(send, size)
+    def _verified(
+        self, layout: "Layout", send: int, receive: int, launch: "Launch", *, in_place: bool
+    ) -> "Tuple[int, float]":
+        """Move the pattern once; return how many elements are wrong, and the seconds that it took."""
+        if not in_place or layout.sends < layout.receives:
+            self.cuda.zero(receive, layout.receives)
+        self.pattern.fill(send, layout.sends)
         seconds = self._once(launch)
-        return self.pattern.wrong(receive, size), seconds
+        return self.pattern.wrong(receive, layout.expected()), seconds
 
     def _once(self, launch: "Launch") -> float:
-        """Return the seconds of one all-reduce, which all ranks begin together."""
+        """Return the seconds of one launch, which all ranks begin together."""
         self.meet(1)
         self.cuda.record(self.events[0], self.stream)
         launch(1)

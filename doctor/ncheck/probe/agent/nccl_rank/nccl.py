@@ -1,18 +1,21 @@
-"""libnccl.so.2, or AMD's librccl.so.1, by ctypes: a communicator that can be aborted, and the all-reduce."""
+"""libnccl.so.2, or AMD's librccl.so.1, by ctypes: a communicator that can be aborted, and what is measured."""
 
 import ctypes
 import time
 
 from ncheck.probe.agent.nccl_rank.hip import is_rccl
+from ncheck.probe.agent.nccl_rank.layout import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, REDUCE_SCATTER
 from ncheck.probe.agent.nccl_rank.messages import RankError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable
+    from typing import Any, Callable, Sequence, Tuple
 
     from ncheck.probe.agent.nccl_rank.cuda import Pointer
+    from ncheck.probe.agent.nccl_rank.layout import Layout
 
     Launch = Callable[[int], None]  # so many times
+    Call = Tuple[Callable[..., int], Tuple[Any, ...]]
 
 IN_PROGRESS = 7  # ncclResult_t
 FLOAT32, SUM, MAX = 7, 0, 2  # ncclDataType_t, ncclRedOp_t
@@ -25,6 +28,13 @@ _NEEDED = (
     "ncclGetVersion", "ncclCommInitRank", "ncclAllReduce", "ncclCommGetAsyncError", "ncclCommAbort", "ncclCommDestroy",
     "ncclGetErrorString",
 )  # fmt: skip
+_SIZE = 4  # bytes of FLOAT32
+# What nccl.h calls them, and what follows the type of the data: the operation, or the root. The rest is of sends and
+# receives in a group, as torch.distributed has it.
+_COLLECTIVES = {
+    ALL_REDUCE: ("ncclAllReduce", (SUM,)), ALL_GATHER: ("ncclAllGather", ()),
+    REDUCE_SCATTER: ("ncclReduceScatter", (SUM,)), BROADCAST: ("ncclBroadcast", (0,)),
+}  # fmt: skip
 _MAGIC = 0xCAFEBEEF
 _SPINS = 200  # looks at a launch in progress before sleeping between them
 
@@ -128,17 +138,61 @@ class Nccl:
         more = (last(None) or b"").decode("utf-8", "replace").strip()
         return "{} (result {})".format(text, code) + (": " + more if more else "")
 
-    def all_reduce(self, send: int, receive: int, count: int, operation: int, stream: "Pointer") -> "Launch":
-        """Return a function that launches it. Its arguments are made once: small sizes wait for their launches."""
-        function, check = self.library.ncclAllReduce, self.check
-        arguments = (
-            ctypes.c_void_p(send), ctypes.c_void_p(receive), ctypes.c_size_t(count), ctypes.c_int(FLOAT32),
-            ctypes.c_int(operation), self.comm, stream,
+    def largest(self, buffer: int, count: int, stream: "Pointer") -> "Launch":
+        """Return a function that launches an all-reduce in place, to the largest of each number."""
+        return self._launch(self._call("ncclAllReduce", (buffer, buffer), count, (MAX,), stream))
+
+    def operation(self, layout: "Layout", send: int, receive: int, stream: "Pointer") -> "Launch":
+        """Return a function that launches an operation on these buffers."""
+        count = layout.part // _SIZE
+        if layout.op in _COLLECTIVES:
+            name, more = _COLLECTIVES[layout.op]
+            return self._launch(self._call(name, (send, receive), count, more, stream))
+        rank, world, part = layout.rank, layout.world, layout.part
+        to, source, peers = [(rank + 1) % world], [(rank - 1) % world], range(world)
+        if layout.op == ALL_TO_ALL:
+            to = source = list(peers)
+        return self._exchange([
+            self._call(name, (buffer + place * part,), count, (peer,), stream)
+            for name, buffer, others in (("ncclSend", send, to), ("ncclRecv", receive, source))
+            for place, peer in enumerate(others)
+        ])  # fmt: skip
+
+    def _call(
+        self, name: str, buffers: "Sequence[int]", count: int, more: "Sequence[int]", stream: "Pointer"
+    ) -> "Call":
+        """Return a function and its arguments, made once: small sizes wait for their launches."""
+        function = getattr(self.library, name, None)
+        if function is None:
+            raise RankError("{} lacks {}: NCCL {} is too old".format(self.path, name, self.version()))
+        return function, (
+            *map(ctypes.c_void_p, buffers), ctypes.c_size_t(count), ctypes.c_int(FLOAT32), *map(ctypes.c_int, more),
+            self.comm, stream,
         )  # fmt: skip
+
+    def _launch(self, call: "Call") -> "Launch":
+        (function, arguments), check = call, self.check
 
         def launch(times: int) -> None:
             for _ in range(times):
                 code = function(*arguments)
+                if code:
+                    check(code)
+
+        return launch
+
+    def _exchange(self, calls: "Sequence[Call]") -> "Launch":
+        """Return a function that launches all these sends and receives at once: inside of a group nothing waits."""
+        start, end, check = self.library.ncclGroupStart, self.library.ncclGroupEnd, self.check
+
+        def launch(times: int) -> None:
+            for _ in range(times):
+                start()
+                for function, arguments in calls:
+                    code = function(*arguments)
+                    if code and code != IN_PROGRESS:
+                        check(code)
+                code = end()
                 if code:
                     check(code)
 

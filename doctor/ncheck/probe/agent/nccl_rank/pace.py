@@ -12,7 +12,7 @@ MOST_A_REPEAT = 20  # iterations, as nccl-tests has by default
 MOST_QUEUED = 500  # iterations of a row: a stream takes about 1000 launches before it lets the host wait
 PART, LAST = 1 / 16, 1 / 4  # of the time that is left, for one row: the largest size has the most
 REPEAT = 0.05  # seconds of one repeat, about
-AT_LEAST = 2 + FEW  # all-reduces of one row: verified, warmed up, timed
+AT_LEAST = 2 + FEW  # launches of one row: verified, warmed up, timed
 SAFE = 1.5  # a larger size takes at most so many times the time that a smaller one predicts
 STRIDE = 16  # how much larger a size may be than the last whose time is known
 NOTHING = 4096  # bytes: up to a stride above it a size takes what a launch takes
@@ -27,7 +27,7 @@ class Pace:
         self.verifying = 0.0  # seconds a byte, to fill and to compare
 
     def learn(self, size: int, seconds: float, verifying: float, left: float) -> None:
-        """Note the seconds of one all-reduce of a size, and of its verification."""
+        """Note the seconds of one launch of a size, and of its verification."""
         self.left = left
         if size >= self.size:
             self.size, self.seconds = size, seconds
@@ -45,7 +45,7 @@ class Pace:
         return SAFE * (AT_LEAST * self.seconds * size / self.size + self.verifying * size)
 
     def plan(self, once: float, wanted: int, *, is_last: bool) -> "Tuple[int, int]":
-        """Return (iterations a repeat, repeats) for an all-reduce that took `once` seconds, to be repeated as `wanted`.
+        """Return (iterations a repeat, repeats) for an operation that took `once` seconds, to be repeated as `wanted`.
 
         Where there is little time, a repeat has fewer iterations; where that is not enough, there are fewer repeats.
         """
