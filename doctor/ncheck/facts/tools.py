@@ -26,7 +26,9 @@ class Tool:
 
 @dataclass(frozen=True)
 class ToolFacts:
-    """By name, those of all_reduce_perf, all_reduce_perf_mpi, ib_write_bw and ibv_rc_pingpong that exist."""
+    """By name, those that exist of ib_write_bw, ibv_rc_pingpong, all_reduce_perf and all_reduce_perf_mpi, and beside
+    these the other programs of nccl-tests.
+    """
 
     tools: Mapping[str, Tool]
 

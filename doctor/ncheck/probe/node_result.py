@@ -49,7 +49,7 @@ class Method(str, Enum):
     """What carried the data. A run on CPUs is never called NCCL."""
 
     NCCL = "nccl"  # libnccl, called by ncheck's own rank program
-    NCCL_TESTS = "nccl-tests"  # all_reduce_perf
+    NCCL_TESTS = "nccl-tests"  # all_reduce_perf and its like
     GLOO = "gloo"  # torch.distributed on CPUs
     TCP = "tcp"  # plain sockets without a library: pairs, both directions at once
     RDMA = "rdma"  # perftest or ibverbs-utils, one pair of HCA ports

@@ -1,13 +1,15 @@
-"""What all_reduce_perf, perftest and ibverbs-utils printed, as the answer to a step."""
+"""What nccl-tests, perftest and ibverbs-utils printed, as the answer to a step."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from ncheck.agent.answers.tools import PROGRAMS
 from ncheck.decode import decoded
 from ncheck.expression import expression
+from ncheck.model.op import Op
 from ncheck.probe.node_result import (
     Lines,
     Method,
@@ -20,14 +22,17 @@ from ncheck.probe.node_result import (
     UsedLines,
     credible,
 )
-from ncheck.probe.parse.nccl_tests import NcclTestsOutput, NotNcclTestsError, parse_nccl_tests
+from ncheck.probe.parse.nccl_tests import NcclTestsOutput, NotNcclTestsError, TableRow, parse_nccl_tests
 from ncheck.probe.parse.perftest import Perftest, parse_pingpong, parse_write_bw
 
 _MOST_LINES = 200
 _NOT_EXECUTABLE, _NO_COMMAND = 126, 127
 
-# So all_reduce_perf ends that found wrong elements, or less than NCCL_TESTS_MIN_BW; its table is whole.
+# So a program of nccl-tests ends that found wrong elements, or less than NCCL_TESTS_MIN_BW; its table is whole.
 _DISCONTENT = 1
+
+_TWO_BUFFERS = frozenset({Op.ALL_TO_ALL, Op.SEND_RECV})
+_ALIGNED = 16  # bytes
 
 # gpu-a:4711:4711 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.1.0.7<0>
 _USED = expression(r"NCCL INFO (?:NET/\S+ ?: ?Using|Using network) .*")
@@ -94,26 +99,28 @@ def _why_no_test(step: Step, found: NcclTestsOutput, output: ProgramOutput, none
 
     A build without MPI, started by mpirun, tests each process alone and passes: that is no test of the network.
     """
+    program = PROGRAMS[step.op.value]
     how, late = _ended(output)
     how = "" if found.whole and output.exit_status == _DISCONTENT else how
     if found.tables > 1 or (found.ranks and found.world != step.world and not how):
         alone = f"{found.tables} tables of {found.world} rank each" if found.tables > 1 else f"{found.world} ranks"
-        words = f"all_reduce_perf ran {alone} instead of {step.world} ranks together: it was built without MPI"
+        words = f"{program} ran {alone} instead of {step.world} ranks together: it was built without MPI"
         return _failure("start", words, output)
     if how or not found.whole:
         words = next(iter(found.errors), "") or how or none or "its table is not whole: it was cut off, or not readable"
-        return _failure("all_reduce_perf", words, output, late=late)
+        return _failure(program, words, output, late=late)
     if not found.ranks:
-        return _failure("all_reduce_perf", "its table does not contain the number of ranks", output)
+        return _failure(program, "its table does not contain the number of ranks", output)
     return None
 
 
 def _test_rows(step: Step, found: NcclTestsOutput) -> list[Row]:
     """Return the rows of the sizes that were asked for; each is the mean of the tool's iterations.
 
-    If its sum of wrong elements is more than that of its rows, the largest size has the rest.
+    If its sum of wrong elements is more than that of its rows, the largest size has the rest. What some programs print
+    as in place is no operation that is defined, and not verified.
     """
-    rows = [row for row in found.rows if not step.sizes or row.size in step.sizes]
+    rows = [row for row in _asked(step, found.rows) if not (row.in_place and step.op in _TWO_BUFFERS)]
     counted = sum(row.wrong or 0 for row in found.rows)
     rest = max(0, (found.out_of_bounds or 0) - counted)
     largest = max((row.size for row in rows), default=0)
@@ -125,6 +132,21 @@ def _test_rows(step: Step, found: NcclTestsOutput) -> list[Row]:
         )
         for row in rows
     ]  # fmt: skip
+
+
+def _asked(step: Step, rows: Sequence[TableRow]) -> Iterator[TableRow]:
+    """Yield the rows of the sizes that were asked for, under these sizes.
+
+    Where each rank has a part of a size, the programs make it a little less: a multiple of 16 bytes for each.
+    """
+    if not step.sizes:
+        yield from rows
+    least = {size: size - _ALIGNED * step.world for size in step.sizes}
+    for size in step.sizes:
+        for in_place in (False, True):
+            near = [row for row in rows if row.in_place is in_place and max(0, least[size]) < row.size <= size]
+            if near:
+                yield replace(max(near, key=lambda row: row.size), size=size)
 
 
 def _wrong(counted: int | None, rest: int) -> int | None:

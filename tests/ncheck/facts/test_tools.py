@@ -34,6 +34,14 @@ def test_programs_on_the_jobs_path_are_named_with_their_places(tmp_path: Path, m
 
     assert found(tmp_path) == ToolFacts({"all_reduce_perf": Tool(str(tests)), "ib_write_bw": Tool(str(bandwidth))})
     assert found(tmp_path / "none") == ToolFacts({})
+    (tmp_path / "build").mkdir()
+    beside = program(tmp_path / "build", "alltoall_perf")
+    tests.rename(tmp_path / "build" / "all_reduce_perf")
+    tests.symlink_to(tmp_path / "build" / "all_reduce_perf")
+    program(tmp_path, "broadcast_perf_mpi")  # of another build, which all_reduce_perf_mpi would show
+    assert found(tmp_path) == ToolFacts({
+        "all_reduce_perf": Tool(str(tests)), "ib_write_bw": Tool(str(bandwidth)), "alltoall_perf": Tool(str(beside)),
+    })  # fmt: skip
 
 
 def test_a_build_with_mpi_asks_for_its_library() -> None:

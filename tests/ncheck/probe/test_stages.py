@@ -9,6 +9,7 @@ from typing import Any
 from ncheck.facts.learning import facts_of
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.facts.tools import Tool, ToolFacts
 from ncheck.model.cluster import Cluster, Facts, FactType
 from ncheck.model.evidence import Evidence, Login, Note
 from ncheck.model.fact import Absent, Unread
@@ -288,6 +289,28 @@ def test_an_operation_that_the_method_lacks_is_skipped_with_the_reason() -> None
     assert skipped == [
         (number, stage, Op.ALL_TO_ALL, why) for number, stage in ((12, Stage.INSIDE), (13, Stage.PAIR), (14, Stage.ALL))
     ]
+
+
+def tabled(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer as the agent does with the table of nccl-tests."""
+    ranks = [f"#  Rank  {rank} Group  0 Pid 1 on n1 device  {rank} [0000:0f:00] H100" for rank in range(8)]
+    rows = [f"{size} 1 float sum -1 {size / 4e4} 1.0 1.0 0 {size / 4e4} 1.0 1.0 0" for size in asked["sizes"]]
+    head = "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong"
+    text = "\n".join((*ranks, head, *rows, "# Out of bounds values : 0 OK"))
+    return {"rows": [], "output": {"stdout": text, "stderr": "", "exit_status": 0, "status": "ok", "seconds": 1.0}}
+
+
+def test_an_operation_without_its_program_of_nccl_tests_is_skipped_on_every_stage() -> None:
+    alone = Tool("/opt/bin/all_reduce_perf", mpi=False)
+    tools: Mapping[FactType, object] = {ToolFacts: ToolFacts({"all_reduce_perf": alone})}
+    settings = Settings(probe="nccl-tests", ops=(Op.ALL_REDUCE, Op.SEND_RECV))
+    driven = Driven(tabled, settings=settings, facts=dict.fromkeys(ALL, tools)).run()
+    no_mpi = "all_reduce_perf on gpu[01-04] was built without MPI and would test each GPU alone: make MPI=1"
+    none = "no sendrecv_perf beside all_reduce_perf on gpu[01-04]"
+    assert [(one.step.op, one.step.stage, one.why) for one in driven.probed("gpu01").skipped] == [
+        (Op.ALL_REDUCE, Stage.PAIR, no_mpi), (Op.ALL_REDUCE, Stage.SCALING, no_mpi), (Op.ALL_REDUCE, Stage.ALL, no_mpi),
+        (Op.SEND_RECV, Stage.INSIDE, none), (Op.SEND_RECV, Stage.PAIR, none), (Op.SEND_RECV, Stage.ALL, none),
+    ]  # fmt: skip
 
 
 def test_nodes_that_were_not_reached_have_no_part() -> None:

@@ -1,4 +1,4 @@
-"""nccl-tests' all_reduce_perf over the GPUs of this node: one process with -g N, its table unchanged.
+"""A program of nccl-tests over the GPUs of this node: one process with -g N, its table unchanged.
 
 The table is parsed on the head. -J is not used: it makes a file, and writes the whole environment into it.
 """
@@ -7,7 +7,7 @@ import time
 
 from ncheck.agent.answers import MissingError
 from ncheck.agent.answers.nccl_job import child_environment
-from ncheck.agent.answers.tools import NCCL_TESTS, path_of
+from ncheck.agent.answers.tools import PROGRAMS, WITH_MPI, nccl_tests
 from ncheck.agent.commands import run
 from ncheck.agent.traffic import carried, counters
 
@@ -22,21 +22,28 @@ if TYPE_CHECKING:
 _LOGGED = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET", "NCCL_DEBUG_FILE": "/dev/stderr"}
 _MOST_OUTPUT = 65536  # characters of each stream that travel
 
-READS = ("all_reduce_perf -g N, where the probe is nccl-tests: its table; /sys/class/*/*/statistics before and after",)
+READS = (
+    "all_reduce_perf -g N or its like, where the probe is nccl-tests: its table",
+    "/sys/class/*/*/statistics before and after",
+)
 
 
 def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[str, Any]":
     """Return the result of this node; "output" is that of the program: see step.py."""
     environment = child_environment(sources.job.environment, arguments.get("variables") or {}, _LOGGED)
-    path = next(filter(None, (path_of(name, environment) for name in NCCL_TESTS)), None)
-    if path is None:
+    name = PROGRAMS[arguments["op"]]
+    builds = list(nccl_tests(environment))
+    if not builds:
         raise MissingError("no all_reduce_perf on the PATH of the job's environment: nccl-tests is not there")
-    argv = [path, *arguments["options"], "-g", str(arguments["ranks"][0])]
+    found = [paths[each] for paths in builds for each in (name, name + WITH_MPI) if each in paths]
+    if not found:
+        raise MissingError("no {} beside all_reduce_perf".format(name))
+    argv = [found[0], *arguments["options"], "-g", str(arguments["ranks"][0])]
     before, started = counters(), time.monotonic()
     done = run(argv, min(arguments["timeout"], timeout), environment, tail=True)
     return {
         "rows": [], "carried": carried(before, counters(), arguments.get("planned") or ()), "version": "",
-        "library": path, "used": [], "log": [], "failure": None, "start": None, "left": [],
+        "library": found[0], "used": [], "log": [], "failure": None, "start": None, "left": [],
         "output": program_output(done, time.monotonic() - started),
     }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""all_reduce_perf of nccl-tests, where it is on the PATH: inside a node by the agent, between nodes under mpirun."""
+"""nccl-tests, where all_reduce_perf is on the PATH: inside a node by the agent, between nodes under mpirun."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
+from ncheck.agent.answers.tools import PROGRAMS, WITH_MPI
 from ncheck.facts.tools import tools_of
 from ncheck.hostlist import fold
 from ncheck.model.evidence import JsonValue, Reply, Status
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from ncheck.probe.node_result import Step
 
 
-# NVIDIA's containers call the build with MPI all_reduce_perf_mpi.
-PLAIN, WITH_MPI = "all_reduce_perf", "all_reduce_perf_mpi"
 SIZES = (MIB, 32 * MIB, GIB)  # with one factor between them: the tool accepts no other lists
 _INSIDE = 1e10  # bytes per second that the links inside a node carry, or more
 _PART = 0.5  # of a step's time, for measuring
@@ -44,18 +43,27 @@ class NcclTests(Nccl):
     sizes: ClassVar = dict.fromkeys(Stage, SIZES)
     least, most = 4.0, 30.0
     meets = ids = False
-    ops: ClassVar = frozenset({Op.ALL_REDUCE})
 
     def unfit(self, context: ProbeContext) -> str:
-        """Return which nodes lack the program, or GPUs for its ranks. It may bring another NCCL than the job's."""
-        without = [node for node in context.nodes if not tools_of(context.cluster, node).keys() & {PLAIN, WITH_MPI}]
-        if without:
-            return f"no {PLAIN} on the PATH of {fold(without)}"
+        """Return which nodes lack the programs, or GPUs for the ranks. They may bring another NCCL than the job's."""
+        if without := _without(context, Op.ALL_REDUCE):
+            return f"no {PROGRAMS[Op.ALL_REDUCE.value]} on the PATH of {fold(without)}"
         return unfit_for_ranks(context)
+
+    def lacks(self, context: ProbeContext, op: Op) -> str:
+        """Return which nodes lack the program of this operation."""
+        without = _without(context, op)
+        return f"no {PROGRAMS[op.value]} beside all_reduce_perf on {fold(without)}" if without else ""
 
     def own_arguments(self, context: ProbeContext, task: NodeTask) -> Mapping[str, JsonValue]:
         """Return the options of the program."""
         return {"options": [*options(task.step, max(_INSIDE, rate(context)), task.seconds)]}
+
+
+def _without(context: ProbeContext, op: Op) -> list[str]:
+    """Return the nodes that have no program for this operation."""
+    name = PROGRAMS[op.value]
+    return [node for node in context.nodes if not tools_of(context.cluster, node).keys() & {name, name + WITH_MPI}]
 
 
 def options(step: Step, rate: float, seconds: float) -> tuple[str, ...]:
@@ -102,9 +110,10 @@ class NcclTestsAcross(LocalDriver, NcclTests):
         """Return why there is no test between the nodes."""
         if why := super().lacks(context, op):
             return why
-        without = [node for node in context.nodes if not _with_mpi(context, node)]
+        without = [node for node in context.nodes if not _with_mpi(context, node, op)]
         if without:
-            return f"{PLAIN} on {fold(without)} was built without MPI and would test each GPU alone: make MPI=1"
+            name = PROGRAMS[op.value]
+            return f"{name} on {fold(without)} was built without MPI and would test each GPU alone: make MPI=1"
         return why_no_line(context)
 
     def run(self, context: ProbeContext, tasks: Sequence[NodeTask]) -> Mapping[str, Reply]:
@@ -118,33 +127,33 @@ class NcclTestsAcross(LocalDriver, NcclTests):
         except (NoLineError, OSError) as error:
             return {task.node: failed_reply("mpirun", str(error)) for task in tasks}
         return {
-            node: Reply(Status.OK, value=_value(run, context, node), seconds=run.seconds)
+            node: Reply(Status.OK, value=_value(run, _with_mpi(context, node, step.op)), seconds=run.seconds)
             for step, run in zip(steps, ended, strict=True)
             for node in step.group
         }
 
 
 def _line(context: ProbeContext, launch: Launch, step: Step, seconds: float) -> tuple[str, ...]:
-    paths = {node: _with_mpi(context, node) for node in step.group}
+    paths = {node: _with_mpi(context, node, step.op) for node in step.group}
     program, own = started_by(paths, (*options(step, rate(context), seconds), "-g", "1"))
     pinned = (f"NCCL_NET={step.net}",) if step.net else ()
     return line_for(context, launch, step, (*_LOGGED, *pinned, *program), own)
 
 
-def _with_mpi(context: ProbeContext, node: str) -> str:
+def _with_mpi(context: ProbeContext, node: str, op: Op) -> str:
     """Return the path of a build with MPI, or of a wrapper script; "" for none."""
-    tools = tools_of(context.cluster, node)
-    candidates = (tools.get(name) for name in (WITH_MPI, PLAIN))
+    tools, name = tools_of(context.cluster, node), PROGRAMS[op.value]
+    candidates = (tools.get(each) for each in (name + WITH_MPI, name))
     return next((tool.path for tool in candidates if tool and tool.mpi is not False), "")
 
 
-def _value(ended: Ended, context: ProbeContext, node: str) -> dict[str, JsonValue]:
+def _value(ended: Ended, path: str) -> dict[str, JsonValue]:
     status = "timeout" if ended.late else "ok"
     output = program_output(
         {"stdout": ended.stdout, "stderr": ended.stderr, "exit_status": ended.exit_status, "status": status},
         ended.seconds,
     )
-    return {"rows": [], "library": _with_mpi(context, node), "output": output}
+    return {"rows": [], "library": path, "output": output}
 
 
 BETWEEN_NODES = NcclTestsAcross()

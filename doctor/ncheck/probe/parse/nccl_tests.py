@@ -1,4 +1,4 @@
-"""nccl-tests' all_reduce_perf: its table, as releases have printed it since 2.0, and its -J file.
+"""nccl-tests' all_reduce_perf and its like: the table, as releases have printed it since 2.0, and the -J file.
 
 The columns are taken from the table's heading, because they changed: `root` was added, `error` (the largest difference)
 became `#wrong` (a count), -I 1 adds four columns after each half, -S 1 a time stamp at the end.

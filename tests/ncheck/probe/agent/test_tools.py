@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from ncheck.agent.answers import MissingError
 from ncheck.agent.sources import Sources
 from ncheck.decode import decoded
+from ncheck.model.op import Op
 from ncheck.probe.agent.step import answer
 from ncheck.probe.node_result import Method, Stage, Step, StepAnswer, Timing
 from ncheck.probe.program_output import with_output
@@ -46,9 +48,12 @@ def read(step: Step, asked: dict[str, Any], answered: dict[str, Any]) -> StepAns
     return with_output(held, held.output, step, asked.get("tool", ""), serves=asked.get("serves", False))
 
 
-def inside(folder: Path, *, limit: float = 60.0, **environment: str) -> Any:
-    asked: Any = {"method": "nccl-tests", "options": OPTIONS, "ranks": [2], "timeout": limit, "variables": {}}
-    return read(INSIDE, asked, answer(sources(folder, **environment), asked, limit))
+def inside(folder: Path, *, limit: float = 60.0, op: Op = Op.ALL_REDUCE, ranks: int = 2, **environment: str) -> Any:
+    asked: Any = {
+        "method": "nccl-tests", "op": op.value, "options": OPTIONS, "ranks": [ranks], "timeout": limit, "variables": {},
+    }  # fmt: skip
+    step = replace(INSIDE, op=op, ranks=(ranks,))
+    return read(step, asked, answer(sources(folder, **environment), asked, limit))
 
 
 def test_the_table_of_all_reduce_perf_becomes_rows(folder: Path) -> None:
@@ -60,6 +65,20 @@ def test_the_table_of_all_reduce_perf_becomes_rows(folder: Path) -> None:
     assert [row.timing for row in told.rows] == [Timing(1, 7)] * 4
     assert (told.failure, told.version, told.library) == (None, "2.32.3", str(folder / "all_reduce_perf"))
     assert told.used == ("NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>",)
+
+
+def test_each_operation_has_its_program_and_what_has_two_buffers_is_not_in_place(folder: Path) -> None:
+    for name in ("alltoall_perf", "reduce_scatter_perf"):
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to("all_reduce_perf")
+    told = inside(folder, op=Op.ALL_TO_ALL, ranks=3)  # its table has 1048560 and 2097120 bytes: three equal parts
+    assert (told.failure, told.library) == (None, str(folder / "alltoall_perf"))
+    assert [(row.size, row.in_place, row.wrong) for row in told.rows] == [(size, False, 0) for size in SIZES]
+    told = inside(folder, op=Op.REDUCE_SCATTER, ranks=3)
+    assert (told.failure, told.library) == (None, str(folder / "reduce_scatter_perf"))
+    assert [(row.size, row.in_place) for row in told.rows] == [(size, half) for size in SIZES for half in (False, True)]
+    with pytest.raises(MissingError, match=r"^no sendrecv_perf beside all_reduce_perf$"):
+        inside(folder, op=Op.SEND_RECV)
 
 
 def test_wrong_elements_are_rows_and_no_failure_to_run(folder: Path) -> None:
@@ -88,6 +107,7 @@ def test_one_that_hangs_is_ended_with_the_time_and_is_late(folder: Path) -> None
 def test_without_the_program_there_is_no_step(tmp_path: Path) -> None:
     asked: Any = {
         "method": "nccl-tests",
+        "op": "all-reduce",
         "options": [],
         "ranks": [2],
         "timeout": 5.0,
