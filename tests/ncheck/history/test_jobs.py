@@ -27,7 +27,8 @@ def test_a_job_is_noted_with_what_each_link_counted_since_the_run_before() -> No
             (kept("n1", "b1", mlx5_0=3, mlx5_1=9), 1, 2),
             (kept("n2", "b2", mlx5_0=70), 1, 2),
             ((Kept("n1", "counted", "gpus", "4"),), 1, 2),
-            (kept("n3", "b4", mlx5_0=7), 1, 1), (kept("n3", "b4")[:1], 1, 2),  # its last run read no counters
+            (kept("n3", "b4", mlx5_0=7), 1, 1),
+            (kept("n3", "b4")[:1], 1, 2),  # its last run read no counters
         )
         for one in own
     )
