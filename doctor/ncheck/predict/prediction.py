@@ -380,11 +380,10 @@ def _possible(  # noqa: PLR0913, PLR0917  what the model is of
     rules: Rules, job: Job, op: Op, graphs: Graphs, priced: Costs, settings: Mapping[str, PlacedSetting]
 ) -> list[tuple[Algorithm, Protocol]]:
     """Return what NCCL_ALGO and NCCL_PROTO leave; before 2.24 a ring is left in any case."""
-    function = FUNCTIONS[op]
-    own = [one.value.lower() for one in Algorithm if allows(settings, one.value.lower(), "NCCL_ALGO", function)]
+    own = [one.value.lower() for one in Algorithm if allows(settings, one.value.lower(), op)]
     named = None
     if "NCCL_PROTO" in settings:
-        named = [one.value.lower() for one in Protocol if allows(settings, one.value.lower(), "NCCL_PROTO", function)]
+        named = [one.value.lower() for one in Protocol if allows(settings, one.value.lower(), op, "NCCL_PROTO")]
     left = list(allowed(rules, job, graphs, priced, own, named))
     if not left and rules.since < (2, 24):
         left = list(allowed(rules, job, graphs, priced, [RING.value.lower()], named))

@@ -1,10 +1,14 @@
-"""The bus bandwidth that an all-reduce should reach on the detected hardware, and what limits it.
+"""The bus bandwidth that an operation should reach on the detected hardware, and what limits it.
 
 For large messages it is the lower of two: the links between the GPUs of a node, and the network between nodes. There a
 ring carries R, the sum of a node's NICs; a tree carries R(n-1)/n with n ranks. Between two nodes each sends its data
 only once: a tree that joins NVLS of both carries twice that; any other tree is somewhere between R and 2R, so R is the
 least. Nodes of one NVLink domain have the NVLinks between them. Published measurements reach 0.93 to 1.0 of it
 (sources: NCCL source, graph/tuning.cc; those in tests/ncheck/probe/published.toml).
+
+All-gather, reduce-scatter and broadcast are rings: R between any number of nodes. Of an all-to-all of N ranks, g on
+each node, the part (N-g)/(N-1) leaves the node, and a rank has one NIC for it (nccl-tests issues 130 and 267). In
+send-recv one rank of each node sends to the next node, by one NIC.
 """
 
 from __future__ import annotations
@@ -13,12 +17,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
 from ncheck.lazy_dataclass import dataclass
+from ncheck.model.op import Op
 from ncheck.probe.links.algorithms import RING, TREE, allows, settings_on
 from ncheck.probe.links.ceiling import Ceiling, Component, lowest, unknown
 from ncheck.probe.links.domains import Domains, across, domains_of
-from ncheck.probe.links.gpu_links import carries_nvls_tree, inside
+from ncheck.probe.links.gpu_links import COPIED, carries_nvls_tree, inside, inside_by
 from ncheck.probe.links.hardware import NodeHardware
-from ncheck.probe.links.nic_links import Rails, by_rdma, by_tcp, nic_sum, one_rail, rails_of
+from ncheck.probe.links.nic_links import Rails, by_rdma, by_tcp, nic_sum, of_each_rank, one_rail, rails_of
 from ncheck.probe.node_result import Method, NodeResult, Stage, Step
 from ncheck.probe.results import Collective, busbw
 from ncheck.probe.search import Expect
@@ -91,12 +96,19 @@ Parts = list[tuple[str, NodeHardware, NodeResult]]
 def _by_nccl(step: Step, parts: Parts) -> Chain:
     domains = domains_of([(node, held, result.version) for node, held, result in parts])
     if domains.count:
-        yield from ((node, across(node, held)) for node, held, _ in parts)
+        yield from ((node, across(node, held, step.op)) for node, held, _ in parts)
     for (node, held, result), ranks in zip(parts, step.ranks, strict=True):
         if ranks > 1:
-            yield node, inside(node, held, ranks, result.version, step.world - ranks)
+            yield node, _inside(step, node, held, ranks, result.version)
     if len(parts) > 1 and domains.count != 1:
         yield from _between(step, parts, domains)
+
+
+def _inside(step: Step, node: str, hardware: NodeHardware, ranks: int, version: str) -> Ceiling:
+    elsewhere = step.world - ranks
+    if step.op is Op.ALL_REDUCE:
+        return inside(node, hardware, ranks, version, elsewhere)
+    return inside_by(step.op, node, hardware, ranks, elsewhere)
 
 
 def _between(step: Step, parts: Parts, domains: Domains) -> Chain:
@@ -110,9 +122,52 @@ def _between(step: Step, parts: Parts, domains: Domains) -> Chain:
 
 
 def _over_rails(step: Step, parts: Parts, domains: Domains) -> Chain:
-    if step.world == len(parts):
+    if domains.count and step.op is not Op.ALL_REDUCE:
+        yield "", unknown(f"the {step.op.value} between NVLink domains")
+    elif step.op in COPIED:
+        yield from _by_copies(step, parts)
+    elif step.world == len(parts):
         yield from ((node, _railed(node, held, result)) for node, held, result in parts)
+    else:
+        yield from _by_all_rails(step, parts, domains)
+
+
+# Between more than two nodes the pairs of an all-to-all meet in the switches. Published: 0.78 of the NICs on 4 nodes.
+_MET = 0.85
+_MOST_SENDING = 16  # ranks; among more NCCL gives a pair fewer channels (NCCL issue 1272), and published runs differ
+_FASTEST_SENDING = 200  # Gb/s; of a NIC of 400 Gb/s one pair was seen to fill 0.68 to 0.9
+
+
+def _by_copies(step: Step, parts: Parts) -> Chain:
+    """Yield what the NICs give where ranks send to single other ones: an all-to-all, or a send-recv."""
+    sends = step.op is Op.SEND_RECV
+    if sends and step.world > _MOST_SENDING:
+        yield "", unknown(f"how many channels NCCL has for one pair of {step.world} ranks")
         return
+    for (node, held, result), ranks in zip(parts, step.ranks, strict=True):
+        rails = rails_of(node, held, result)
+        if not isinstance(rails, Rails):
+            yield node, rails
+            continue
+        if sends and max(port.rate or 0.0 for port in rails.used) > _FASTEST_SENDING:
+            yield "", unknown("how much of a NIC above 200 Gb/s one pair of ranks fills")
+            return
+        own = len(rails.used) if sends else ranks
+        nic = of_each_rank(node, held, rails, own) if ranks > 1 else one_rail(node, held, rails, result)
+        yield node, nic if sends else _leaving(step, nic, ranks)
+
+
+def _leaving(step: Step, nic: Ceiling, ranks: int) -> Ceiling:
+    """Return what an all-to-all reaches where each rank has this NIC for the part that leaves its node."""
+    if nic.busbw is None:
+        return nic
+    part = (step.world - ranks) / (step.world - 1)
+    few = len(step.group) <= _TWO
+    term = nic.term if ranks == 1 else f"{nic.term} for the {part:.0%} of the data that leaves the node"
+    return replace(nic, busbw=nic.busbw / part * (1 if few else _MET), term=term if few else f"{_MET:g} of {term}")
+
+
+def _by_all_rails(step: Step, parts: Parts, domains: Domains) -> Chain:
     found = {node: rails_of(node, held, result) for node, held, result in parts}
     known = [rails for rails in found.values() if isinstance(rails, Rails)]
     peers = max((len(rails.used) for rails in known), default=0)
@@ -138,6 +193,8 @@ def _carried(step: Step, parts: Parts, domains: Domains) -> tuple[float, str]:
     Between domains of several nodes it counts as often as each has nodes, but for what the rings do not use: twenty
     domains were seen at twice (published.toml).
     """
+    if step.op is not Op.ALL_REDUCE:
+        return 1, ""
     settings, of_tree = [settings_on(held) for _, held, _ in parts], (step.world - 1) / step.world
     ring, tree = (all(allows(own, name) for own in settings) for name in (RING, TREE))
     if domains.count:
@@ -163,6 +220,7 @@ def _over_sockets(step: Step, parts: Parts) -> Chain:
 
 LARGE = 2**30
 _MANY = 64  # nodes: with more, the start-up still shows at LARGE
+_MANY_OF_OTHERS = 8  # the same of other operations: half the data, and as many steps as ranks
 _MIB = 2**20
 _STREAMS = frozenset({Method.TCP, Method.RDMA})  # streaming runs at full speed for any size
 _LEAST = 0.005  # seconds at full speed
@@ -171,7 +229,8 @@ _MOST_START = 0.5  # of the time of the largest size: beyond it the links hardly
 
 def at_size(ceiling: Ceiling, collective: Collective) -> Ceiling:
     """Return the ceiling for the largest size that was measured; unknown if the sizes are too small."""
-    largest, many = collective.largest, len(collective.step.group) > _MANY
+    most = _MANY if collective.step.op is Op.ALL_REDUCE else _MANY_OF_OTHERS
+    largest, many = collective.largest, len(collective.step.group) > most
     if ceiling.busbw is None or largest is None or collective.step.method in _STREAMS:
         return ceiling
     if largest.size >= LARGE and not many:

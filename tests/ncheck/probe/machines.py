@@ -12,6 +12,7 @@ from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.nics import Interface, NicFacts
 from ncheck.facts.pcie import PcieFacts, PcieLink, Processor
 from ncheck.facts.topology import TopologyFacts
+from ncheck.model.op import Op
 from ncheck.parse.interface_names import Kind
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck.probe.facts import ProbeFacts
@@ -119,10 +120,11 @@ def ran(  # noqa: PLR0913  what a step and its results are made of
     version: str = "2.23.4",
     used: tuple[str, ...] = (),
     carried: Mapping[str, Carried] | None = None,
+    op: Op = Op.ALL_REDUCE,
 ) -> Collective:
     """Return a collective that reached so much bus bandwidth; None for one that failed."""
     counts = (ranks,) * len(nodes) if isinstance(ranks, int) else tuple(ranks)
-    step = Step(round_, stage, method, tuple(nodes), counts, (size,), net=net, expect=expect)
+    step = Step(round_, stage, method, tuple(nodes), counts, (size,), net=net, expect=expect, op=op)
     return of_step(step, busbw, planned=planned, version=version, used=used, carried=carried or {})
 
 
@@ -132,8 +134,7 @@ def of_step(  # type: ignore[no-untyped-def]
     **result,  # noqa: ANN003  what a NodeResult has
 ) -> Collective:
     """Return what all nodes of a step told."""
-    factor = 2 * (step.world - 1) / step.world if step.world > 1 else 1.0
-    seconds = step.sizes[-1] * factor / ((busbw or 1.0) * 1e9)
+    seconds = step.sizes[-1] * step.op.bus_factor(step.world) / ((busbw or 1.0) * 1e9)
     rows = (
         (Row(step.sizes[-1], in_place=False, seconds=seconds, fastest=seconds, slowest=seconds, wrong=0),)
         if busbw is not None
@@ -147,6 +148,5 @@ def of_step(  # type: ignore[no-untyped-def]
 def at_half(one: Collective, busbw: float) -> Collective:
     """Return the same with what it reached at half of its size."""
     (row,) = one.rows
-    factor = 2 * (one.step.world - 1) / one.step.world
-    seconds = row.size / 2 * factor / (busbw * 1e9)
+    seconds = row.size / 2 * one.step.op.bus_factor(one.step.world) / (busbw * 1e9)
     return replace(one, rows=(replace(row, size=row.size // 2, seconds=seconds), row))

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.pcie import PcieFacts
+from ncheck.model.op import Op
 from ncheck.model.report import Standing
 from ncheck.probe.expected import Expected, expectation, expected
 from ncheck.probe.links.hardware import HARDWARE_FACTS, NodeHardware, hardware_of
@@ -390,3 +391,107 @@ def test_facts_that_are_not_there_are_none() -> None:
     assert hardware_of(facts) == hardware_of({}) == NodeHardware()
     assert HGX.gpus is not None
     assert hardware_of({type(HGX.gpus): HGX.gpus}) == NodeHardware(gpus=HGX.gpus)
+
+
+# Other operations
+
+
+def of_op(op: Op, hardware: NodeHardware, nodes: int = 1, ranks: int = 8, rails_: int = 8, **more: object) -> Expected:
+    names = [f"n{number}" for number in range(1, nodes + 1)]
+    stage = Stage.ALL if nodes > 1 else Stage.INSIDE
+    run = ran(stage, names, ranks, planned=places(rails_), op=op, **more)  # type: ignore[arg-type]
+    return expected(run, dict.fromkeys(names, hardware))
+
+
+H100_400G = with_rails(HGX, *rails(8))
+OLD = with_rails(board(A100, 8, "NV12"), *rails(8, 200))
+RING = "ring over NVLink: 18 NVLinks x 20.6 GB/s"
+
+
+@pytest.mark.parametrize(("op", "inside", "two", "four"), [
+    (Op.ALL_GATHER, (370.8, RING), (370.8, RING), (370.8, RING)),
+    (Op.REDUCE_SCATTER, (370.8, RING), (370.8, RING), (370.8, RING)),
+    (Op.BROADCAST, (370.8, RING), (370.8, RING), (370.8, RING)),
+    (Op.ALL_TO_ALL, (333.7, f"0.9 of a {RING}"),
+     (93.8, "one NIC: 1 x 400 Gb/s for the 53% of the data that leaves the node"),
+     (54.9, "0.85 of one NIC: 1 x 400 Gb/s for the 77% of the data that leaves the node")),
+    (Op.SEND_RECV, (315.2, f"0.85 of a {RING}"), (None, ""), (None, "")),
+])  # fmt: skip
+def test_each_operation_has_its_own_limit(
+    op: Op, inside: tuple[float, str], two: tuple[float | None, str], four: tuple[float | None, str]
+) -> None:
+    for nodes, (busbw, term) in ((1, inside), (2, two), (4, four)):
+        found = of_op(op, H100_400G, nodes)
+        assert (found.busbw and round(found.busbw, 1), found.limited_by) == (busbw, term), nodes
+
+
+def test_the_nics_limit_a_ring_between_nodes_whatever_their_number() -> None:
+    for op in (Op.ALL_GATHER, Op.REDUCE_SCATTER, Op.BROADCAST):
+        assert {(found.busbw, found.limited_by) for nodes in (2, 4) if (found := of_op(op, OLD, nodes))} == {
+            (200.0, "NIC sum: 8 x 200 Gb/s")
+        }
+
+
+def test_ranks_that_share_a_nic_have_a_part_of_it_in_an_all_to_all_and_more_nics_than_ranks_are_unknown() -> None:
+    shared = of_op(Op.ALL_TO_ALL, with_rails(HGX, *rails(4)), 2, rails_=4)
+    assert (shared.busbw, shared.limited_by) == (
+        25.0 * 15 / 8, "one NIC: 1 x 400 Gb/s for 2 ranks for the 53% of the data that leaves the node"
+    )  # fmt: skip
+    many = of_op(Op.ALL_TO_ALL, with_rails(HGX, *rails(16, 200)), 2, rails_=16)
+    assert (many.busbw, many.unknown) == (None, ("whether the 8 ranks of n1 use more than one NIC each",
+                                                 "whether the 8 ranks of n2 use more than one NIC each"))  # fmt: skip
+
+
+def test_one_slow_nic_limits_an_all_to_all_of_all_nodes() -> None:
+    slow = with_rails(HGX, *rails(7), rail(7, 200))
+    run = ran(Stage.ALL, ["n1", "n2"], 8, planned=places(8), op=Op.ALL_TO_ALL)
+    found = expected(run, {"n1": H100_400G, "n2": slow})
+    assert (found.busbw, found.limited_by[:21]) == (25.0 * 15 / 8, "one NIC: 1 x 200 Gb/s")
+
+
+def test_a_pair_with_one_rank_each_has_one_nic() -> None:
+    pairs = {op: of_op(op, OLD, 2, ranks=1).busbw for op in Op}
+    assert pairs == dict.fromkeys(Op, 25.0)
+    assert of_op(Op.SEND_RECV, H100_400G, 2, ranks=1).unknown == (
+        "how much of a NIC above 200 Gb/s one pair of ranks fills",
+    )
+
+
+def test_in_send_recv_one_rank_of_each_node_sends_to_the_next_node() -> None:
+    assert of_op(Op.SEND_RECV, OLD, 2).limited_by == "one NIC: 1 x 200 Gb/s"
+    assert of_op(Op.SEND_RECV, OLD, 2).busbw == 25.0
+    assert of_op(Op.SEND_RECV, OLD, 4).unknown == ("how many channels NCCL has for one pair of 32 ranks",)
+
+
+@pytest.mark.parametrize(("op", "hardware", "unknown"), [
+    (Op.ALL_TO_ALL, CUBE_OF_V100, "the all-to-all between GPUs that are not linked by NVSwitches"),
+    (Op.SEND_RECV, board(L40S, 8, "NODE", pcie=bus(8, 4, AMD)),
+     "the send-recv between GPUs that are not linked by NVSwitches"),
+    (Op.ALL_GATHER, replace(HGX, environment=settings(NCCL_ALGO="allgather:NVLS")),
+     "the all-gather without a ring (NCCL_ALGO=allgather:NVLS in the environment on n1)"),
+])  # fmt: skip
+def test_what_nobody_knows_is_not_expected(op: Op, hardware: NodeHardware, unknown: str) -> None:
+    found = of_op(op, hardware)
+    assert (found.busbw, found.unknown) == (None, (unknown,))
+
+
+def test_the_algorithm_of_an_operation_is_named_for_it_alone() -> None:
+    named = replace(HGX, environment=settings(NCCL_ALGO="allreduce:Tree"))
+    assert of_op(Op.ALL_GATHER, named).busbw == 370.8
+
+
+def test_between_nvlink_domains_only_an_all_reduce_has_an_expectation() -> None:
+    names = ["n1", "n2", "n3", "n4"]
+    held = {name: in_domain(with_rails(board("NVIDIA GB200", 4), *rails(4)), number // 2)
+            for number, name in enumerate(names)}  # fmt: skip
+    found = {op: expected(ran(Stage.ALL, names, 4, planned=places(4), op=op), held) for op in Op}
+    assert {op: one.busbw for op, one in found.items() if one.busbw} == {Op.ALL_REDUCE: 400.0}
+    assert found[Op.ALL_GATHER].unknown == ("the all-gather between NVLink domains",)
+
+
+def test_more_nodes_need_the_start_up_earlier_than_an_all_reduce() -> None:
+    many = {op: of_op(op, OLD, 16) for op in (Op.ALL_REDUCE, Op.ALL_GATHER)}
+    assert many[Op.ALL_REDUCE].busbw == 200.0
+    assert (many[Op.ALL_GATHER].busbw, many[Op.ALL_GATHER].unknown) == (
+        None, ("the bandwidth of messages of 1024 MiB: too small to judge these links (--sizes 4G,8G)",)
+    )  # fmt: skip

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from ncheck.facts.environment import EnvironmentFacts
+from ncheck.model.op import Op
 from ncheck.model.report import Standing
 from ncheck.probe.expected import expected
 from ncheck.probe.links.hardware import NodeHardware
@@ -57,11 +58,14 @@ BOARDS = {
     "8 H800": board("NVIDIA H800", 8, "NV8"),
     "8 B200": board(B200, 8),
     "4 GB200": board("NVIDIA GB200", 4),
+    "4 GB300": board("NVIDIA GB300", 4),
+    "4 GH200": board("NVIDIA GH200 120GB", 4, "NV6"),
     "4 RTX 5090": board(RTX, 4, "NODE", pcie=bus(4, 5, SAPPHIRE_RAPIDS)),
     "8 RTX 5090": board(RTX, 8, "SYS", NEAR, bus(8, 5, SAPPHIRE_RAPIDS)),
     "2 A100 PCIe": board(A100_PCIE, 2, "NV12"),
     "8 A100 PCIe": board(A100_PCIE, 8, "SYS", {**NEAR, **BRIDGES}, bus(8, 4, AMD)),
     "8 MI300X": board("AMD Instinct MI300X", 8, "XGMI"),
+    "8 MI355X": board("AMD Instinct MI355X", 8, "XGMI"),
 }
 VERDICTS = {"healthy": {"ok", "unknown"}, "bad": {"low", "far too low", "unknown"}, "asked": {"ok", "unknown"}}
 
@@ -83,7 +87,8 @@ def measured(row: dict[str, object]) -> tuple[Collective, dict[str, NodeHardware
     run = ran(
         Stage.ALL if len(names) > 1 else Stage.INSIDE, names, ranks, float(str(row["busbw"])),
         planned=("eth0",) if tcp else places(int(count)), size=int(str(row.get("size", 1))) * GIB,
-        version=str(row.get("version", "2.23.4")),
+        version=str(row.get("version", "2.23.4")), op=Op(row.get("op", "all-reduce")),
+        used=(f"NCCL INFO NET/{row['plugin']} : Using it",) if "plugin" in row else (),
     )  # fmt: skip
     return at_half(run, float(str(row["before"]))) if "before" in row else run, nodes
 
@@ -100,4 +105,4 @@ def test_what_was_published_is_judged_as_its_source_does(row: dict[str, object])
 
 
 def test_every_system_is_there_once() -> None:
-    assert len({row["system"] for row in ROWS}) == len(ROWS) > 24 + 12
+    assert len({row["system"] for row in ROWS}) == len(ROWS) > 24 + 12 + 24

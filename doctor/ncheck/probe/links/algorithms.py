@@ -1,9 +1,10 @@
-"""Which of NCCL's algorithms a node's settings leave for an all-reduce."""
+"""Which of NCCL's algorithms a node's settings leave for an operation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ncheck.model.op import Op
 from ncheck.nccl.settings import PlacedSetting, settings_of
 from ncheck.probe.links.hardware import NodeHardware
 
@@ -16,11 +17,11 @@ def settings_on(hardware: NodeHardware) -> Mapping[str, PlacedSetting]:
 
 
 def allows(
-    settings: Mapping[str, PlacedSetting], name: str, variable: str = "NCCL_ALGO", function: str = "allreduce"
+    settings: Mapping[str, PlacedSetting], name: str, op: Op = Op.ALL_REDUCE, variable: str = "NCCL_ALGO"
 ) -> bool:
     """Return whether NCCL_ALGO, or NCCL_PROTO, leaves this name: "Ring,Tree", "^NVLS", "Ring;allreduce:Tree"."""
-    names = ""
+    names, own_name = "", op.value.replace("-", "")
     for part in settings[variable].value.lower().split(";") if variable in settings else ():
-        of, _, own = part.rpartition(":")
-        names = own if of in ("", function) else names
+        function, _, own = part.rpartition(":")
+        names = own if function in ("", own_name) else names
     return not names or (name in names.removeprefix("^").split(",")) != names.startswith("^")

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ncheck.lazy_dataclass import dataclass
+from ncheck.model.op import Op
 from ncheck.nccl.settings import is_on, release_of
 from ncheck.probe.links.algorithms import settings_on
 from ncheck.probe.links.ceiling import Ceiling, Component, unknown
-from ncheck.probe.links.gpu_links import generation_of
+from ncheck.probe.links.gpu_links import generation_of, of_op
 from ncheck.probe.links.hardware import NodeHardware
 
 _SINCE = (2, 21)
@@ -36,7 +37,7 @@ def domains_of(nodes: Sequence[tuple[str, NodeHardware, str]]) -> Domains:
     return Domains(0, without) if without else Domains(len(sizes))
 
 
-def across(node: str, hardware: NodeHardware) -> Ceiling:
+def across(node: str, hardware: NodeHardware, op: Op = Op.ALL_REDUCE) -> Ceiling:
     """Return what a ring through all GPUs of a domain carries: the NVLinks of the GPU with the fewest."""
     generation = generation_of(hardware.gpus.models[0]) if hardware.gpus and len(hardware.gpus.models) == 1 else None
     links = {gpu.called: gpu.active_links for gpu in hardware.health.gpus} if hardware.health else {}
@@ -45,7 +46,7 @@ def across(node: str, hardware: NodeHardware) -> Ceiling:
         return unknown(f"the NVLinks between {node} and the nodes of its domain")
     lowered = tuple(f"{fewest} of {most} NVLinks at {gpu} of {node}" for gpu, own in links.items() if own < most)
     term = f"ring over the NVLink domain: {fewest} NVLinks x {generation.each:g} GB/s"
-    return Ceiling(fewest * generation.each, term, lowered, component=Component.DOMAIN)
+    return of_op(op, Ceiling(fewest * generation.each, term, lowered, component=Component.DOMAIN))
 
 
 def _domain(hardware: NodeHardware) -> tuple[str, int] | None:

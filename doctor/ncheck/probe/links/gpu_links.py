@@ -1,4 +1,8 @@
-"""What the GPUs of one node let through between them: NVLS, a ring over NVLink, or PCIe."""
+"""What the GPUs of one node let through between them: NVLS, a ring over NVLink, or PCIe.
+
+Only an all-reduce gains by NVLS: of the other operations a GPU sends or receives as much through the switch as in a
+ring (NCCL issue 1083). Sends and receives copy from GPU to GPU, with less than a ring's bandwidth (published.toml).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from itertools import pairwise, permutations
 from ncheck.expression import expression
 from ncheck.facts.topology import TopologyFacts
 from ncheck.lazy_dataclass import dataclass
+from ncheck.model.op import Op
 from ncheck.nccl.settings import PlacedSetting, is_on, release_of
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck.probe.links.algorithms import NVLS, NVLS_TREE, RING, TREE, allows, settings_on
@@ -18,10 +23,21 @@ from ncheck.probe.links.pcie_links import between_gpus
 
 
 def inside(node: str, hardware: NodeHardware, ranks: int, version: str = "", elsewhere: int = 0) -> Ceiling:
-    """Return what this number of GPUs of a node reaches with this NCCL version ("" if unknown).
+    """Return what an all-reduce of this number of GPUs of a node reaches with this NCCL version ("" if unknown).
 
     `elsewhere` are the ranks on other nodes.
     """
+    used = _linked_gpus(node, hardware, ranks)
+    if isinstance(used, Ceiling):
+        return used
+    settings = settings_on(hardware)
+    without = _without_nvls(node, settings, version, NVLS_TREE if elsewhere else NVLS)
+    found = _linked(node, hardware, used, without)
+    return found if allows(settings, RING) or not without else _by_tree(node, found, settings, ranks + elsewhere)
+
+
+def _linked_gpus(node: str, hardware: NodeHardware, ranks: int) -> tuple[str, ...] | Ceiling:
+    """Return the GPUs of so many ranks, as the matrix names them; an unknown ceiling if their links are unknown."""
     if hardware.gpus is None or hardware.topology is None:
         return unknown(f"how the GPUs of {node} are connected (nvidia-smi topo -m)")
     used, models = hardware.topology.gpus[:ranks], hardware.gpus.models
@@ -29,16 +45,44 @@ def inside(node: str, hardware: NodeHardware, ranks: int, version: str = "", els
         return unknown(f"how {ranks} ranks share the {len(used)} GPUs of {node}")
     if len(models) > 1:
         return unknown(f"the bandwidth between GPUs of different models ({', '.join(models)} in {node})")
-    settings = settings_on(hardware)
-    if is_on(settings, "NCCL_P2P_DISABLE"):
+    if is_on(settings_on(hardware), "NCCL_P2P_DISABLE"):
         return unknown(f"the bandwidth of host memory (NCCL_P2P_DISABLE is set on {node})")
     if generation_of(models[0]) is None and any(_linked_directly(hardware.topology, used[0], gpu) for gpu in used):
         return unknown(
             f"how fast the {'NVLinks' if hardware.gpus.vendor == 'NVIDIA' else 'XGMI links'} of {models[0]} are"
         )
-    without = _without_nvls(node, settings, version, NVLS_TREE if elsewhere else NVLS)
-    found = _linked(node, hardware, used, without)
-    return found if allows(settings, RING) or not without else _by_tree(node, found, settings, ranks + elsewhere)
+    return used
+
+
+# What sends and receives reach of a ring's bandwidth. Published: 0.84 to 0.95 and 0.81 to 0.92.
+COPIED = {Op.ALL_TO_ALL: 0.9, Op.SEND_RECV: 0.85}
+
+
+def of_op(op: Op, ring: Ceiling) -> Ceiling:
+    """Return what an operation other than all-reduce carries where a ring carries so much."""
+    share = COPIED.get(op)
+    if share is None or ring.busbw is None:
+        return ring
+    return replace(ring, busbw=ring.busbw * share, term=f"{share:g} of a {ring.term}")
+
+
+def inside_by(op: Op, node: str, hardware: NodeHardware, ranks: int, elsewhere: int = 0) -> Ceiling:
+    """Return it for another operation than all-reduce. Of an all-to-all only a part stays inside the node."""
+    used = _linked_gpus(node, hardware, ranks)
+    if isinstance(used, Ceiling):
+        return used
+    settings, generation = settings_on(hardware), generation_of(hardware.gpus.models[0]) if hardware.gpus else None
+    wiring = wiring_of(hardware.topology, used, generation.most) if generation and hardware.topology else None
+    if op not in COPIED and not allows(settings, RING, op):
+        return unknown(f"the {op.value} without a ring ({settings['NCCL_ALGO'].described} on {node})")
+    if op in COPIED and not (wiring and (wiring.switched or len(used) == _TWO)):
+        return unknown(f"the {op.value} between GPUs that are not linked by NVSwitches")
+    if generation is None or wiring is None:
+        return between_gpus(node, hardware, used)
+    found = of_op(op, _ring(node, generation, wiring))
+    if op is not Op.ALL_TO_ALL or found.busbw is None:
+        return found
+    return replace(found, busbw=found.busbw * (len(used) + elsewhere - 1) / (len(used) - 1))
 
 
 def _by_tree(node: str, ring: Ceiling, settings: Mapping[str, PlacedSetting], world: int) -> Ceiling:
@@ -72,17 +116,25 @@ def _linked(node: str, hardware: NodeHardware, used: tuple[str, ...], without: s
 
 
 def _over_nvlink(node: str, count: int, generation: Generation, wiring: Wiring, without: str) -> Ceiling:
-    ring = wiring.links * generation.each
-    links = f"{wiring.links} NVLinks x {generation.each:g} GB/s"
-    fewer = tuple(f"{wiring.links} NVLinks at {gpu} of {node}, more at its other GPUs" for gpu in wiring.fewer)
-    if not (generation.nvls and wiring.switched):
-        return _nvlink(ring, f"ring over NVLink: {links}", fewer)
-    switch = 2 * (count - 1) / (count + 1) * generation.nvls * ring
-    if switch <= ring:
-        return _nvlink(ring, f"ring over NVLink: {links}", fewer)
+    ring = _ring(node, generation, wiring)
+    if ring.busbw is None or not (generation.nvls and wiring.switched):
+        return ring
+    switch = 2 * (count - 1) / (count + 1) * generation.nvls * ring.busbw
+    if switch <= ring.busbw:
+        return ring
     if without:
-        return _nvlink(ring, f"ring over NVLink: {links}", (without, *fewer))
-    return _nvlink(switch, f"NVLS over {count} GPUs: {links}", fewer)
+        return replace(ring, lowered_by=(without, *ring.lowered_by))
+    return replace(ring, busbw=switch, term=f"NVLS over {count} GPUs: {_links(generation, wiring)}")
+
+
+def _links(generation: Generation, wiring: Wiring) -> str:
+    return f"{wiring.links} NVLinks x {generation.each:g} GB/s"
+
+
+def _ring(node: str, generation: Generation, wiring: Wiring) -> Ceiling:
+    term = f"ring over NVLink: {_links(generation, wiring)}"
+    fewer = tuple(f"{wiring.links} NVLinks at {gpu} of {node}, more at its other GPUs" for gpu in wiring.fewer)
+    return _nvlink(wiring.links * generation.each, term, fewer)
 
 
 def _nvlink(busbw: float, term: str, lowered_by: tuple[str, ...]) -> Ceiling:
@@ -108,6 +160,7 @@ def gpu_of_first_rank(hardware: NodeHardware) -> Gpu | None:
 _NVLS_SINCE = {NVLS: (2, 17), NVLS_TREE: (2, 18)}
 _OF_A_TREE = 0.92  # of a ring's bandwidth: NCCL source, graph/tuning.cc
 _MOST_WITHOUT_SWITCH = 8  # GPUs
+_TWO = 2
 
 
 @dataclass(frozen=True)

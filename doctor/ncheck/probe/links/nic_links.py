@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from ncheck.expression import expression
 from ncheck.facts.infiniband import HcaPort
@@ -78,6 +79,27 @@ def nic_sum(node: str, hardware: NodeHardware, rails: Rails, peers: int, fastest
     return Ceiling(total, f"NIC sum: {_rates(rails.used)}", lowered_by, component=Component.NIC, narrow=narrow)
 
 
+def of_each_rank(node: str, hardware: NodeHardware, rails: Rails, ranks: int) -> Ceiling:
+    """Return what the NIC of each rank gives, where each has one to itself or shares it; the slowest counts."""
+    used = rails.used
+    if len(used) > ranks:
+        return unknown(f"whether the {ranks} ranks of {node} use more than one NIC each")
+    card = lowest(_of_each_port(node, hardware, used))
+    if card.busbw is None:
+        return card
+    sharing = -(-ranks // len(used))
+    term = card.term if sharing == 1 else f"{card.term} for {sharing} ranks"
+    return replace(card, busbw=card.busbw / sharing, term=term)
+
+
+def _of_each_port(node: str, hardware: NodeHardware, used: tuple[HcaPort, ...]) -> Iterator[Ceiling]:
+    for ports in _by_card(used):
+        card = next(_cards(node, hardware, ports))
+        if card.busbw is not None:
+            rates = f"one NIC: {_rates(ports[:1])}" if card.component is Component.NIC else card.term
+            yield replace(card, busbw=card.busbw / len(ports), term=rates)
+
+
 def one_rail(node: str, hardware: NodeHardware, rails: Rails, result: NodeResult) -> Ceiling:
     """Return what the HCA of a single rank gives: the one that carried most, or the nearest to the GPU."""
     port = _nearest(hardware, rails.used, result.carried)
@@ -127,15 +149,19 @@ def _cards(node: str, hardware: NodeHardware, ports: tuple[HcaPort, ...]) -> Ite
 
     The functions of one card (0000:3b:00.0 and .1) share its link.
     """
-    cards: dict[str, list[HcaPort]] = {}
-    for port in ports:
-        cards.setdefault(port.pci.rpartition(".")[0] or port.hca, []).append(port)
-    for own in cards.values():
+    for own in _by_card(ports):
         busbw = sum(port.rate or 0.0 for port in own) / 8
-        rates = Ceiling(busbw, f"one NIC: {_rates(tuple(own))}", component=Component.NIC)
+        rates = Ceiling(busbw, f"one NIC: {_rates(own)}", component=Component.NIC)
         links = hardware.pcie.hcas.get(own[0].hca, ()) if hardware.pcie else ()
         bus = to_device(own[0].hca, node, links)
         yield lowest((rates, bus)) if bus else rates
+
+
+def _by_card(ports: tuple[HcaPort, ...]) -> tuple[tuple[HcaPort, ...], ...]:
+    cards: dict[str, list[HcaPort]] = {}
+    for port in ports:
+        cards.setdefault(port.pci.rpartition(".")[0] or port.hca, []).append(port)
+    return tuple(map(tuple, cards.values()))
 
 
 def _rates(ports: tuple[HcaPort, ...]) -> str:
