@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from random import SystemRandom
 from typing import Any
 
 import click
@@ -13,6 +15,9 @@ import click
 from ncheck.cli.examine import say
 from ncheck.cli.options import GroupedCommand, GroupedOption, files, options
 from ncheck.errors import EXIT_CLEAN, SettingsError
+from ncheck.text import printable
+
+_LARGEST = 64 * 2**20  # characters of an answer
 
 
 def _option(*names: str, **how: Any) -> Callable[[Any], Any]:  # noqa: ANN401  as of click
@@ -23,40 +28,80 @@ _PARTS = (
     _option("--job", metavar="FILE.zip", help="The job (ncheck triage --save FILE.zip)."),
     _option("--logs", metavar="DIR", help="The folder or file of its logs; of large ones the head and the tail."),
     _option("--topology", metavar="FILE", help="What NCCL wrote to NCCL_TOPO_DUMP_FILE."),
-    _option("-o", "path", metavar="FILE.zip", required=True, help="The archive to make; nothing is overwritten."),
-)
+    _option(
+        "--anonymous", is_flag=True,
+        help="Put other names and addresses in place of all real ones. FILE.names.json beside the archive has the real "
+        "ones: keep it.",
+    ),
+    _option(
+        "--restore", metavar="FILE.names.json",
+        help="Print a text (an answer; - for standard input) with the real names and addresses, and pack nothing.",
+    ),
+    _option("-o", "path", metavar="FILE.zip", help="The archive to make; nothing is overwritten."),
+)  # fmt: skip
 
 
 @click.command(cls=GroupedCommand, short_help="Pack a run, a job and its logs to send them.")
 @click.argument("recording", required=False, metavar="[RECORDING]", shell_complete=files)
 @options(_PARTS)
-def bundle(recording: str | None, job: str | None, logs: str | None, topology: str | None, path: str) -> int:
+def bundle(
+    recording: str | None, path: str | None, restore: str | None, *, anonymous: bool, **parts: str | None
+) -> int:
     """Pack a recording, a job, its logs and NCCL's topology in one zip archive. Secrets are removed; host names and
-    addresses remain.
+    addresses remain, unless --anonymous is given.
 
     \b
     ncheck bundle recorded/ -o bundle.zip                         a run (ncheck nodes.txt --record recorded/)
     ncheck bundle recorded/ --job hang.zip --logs logs/ -o bundle.zip
+    ncheck bundle recorded/ --anonymous -o bundle.zip             under other names
+    ncheck bundle answer.txt --restore bundle.names.json          the answer, under the real ones
     ncheck replay bundle.zip                                      the same verdict anywhere
     ncheck triage bundle.zip                                      the job in it
     """  # noqa: D301  click ends a paragraph's folding at \b
-    from ncheck.files import new_place, write_zip
+    from ncheck.files import new_place, write_whole, write_zip
     from ncheck.fleet.bundle import bundled
 
-    if recording is job is logs is topology is None:
+    if restore is not None:
+        click.echo(_restored(recording or "-", restore), nl=False)
+        return EXIT_CLEAN
+    if recording is None and not any(parts.values()):
         raise click.UsageError("name what to pack: a recording, --job FILE, --logs DIR or --topology FILE")
+    if path is None:
+        raise click.UsageError("name the archive to make: -o FILE.zip")
     new_place(path, "-o")
-    texts = {"logs": _files_of(logs, "--logs"), "topology": _files_of(topology, "--topology")}
-    parts = bundled(recording, job, texts)
-    write_zip(path, "-o", parts)
-    counts: dict[str, int] = {}
-    for name in parts:
-        if "/" in name:
-            folder = name.split("/", 1)[0]
-            counts[folder] = counts.get(folder, 0) + 1
+    keep = f"{path.removesuffix('.zip')}.names.json"
+    if anonymous:
+        new_place(keep, "--anonymous")
+    texts = {name: _files_of(parts[name], f"--{name}") for name in ("logs", "topology")}
+    packed = bundled(recording, parts["job"], texts, SystemRandom() if anonymous else None)
+    if packed.names:
+        document = packed.names.document()
+        write_whole(keep, "--anonymous", lambda file: file.write(document), 0o600)
+    write_zip(path, "-o", packed.members)
+    for note in packed.notes:
+        say(note)
+    counts = Counter(name.split("/", 1)[0] for name in packed.members if "/" in name)
     inside = ", ".join(f"{folder} ({count} files)" for folder, count in counts.items())
-    say(f"wrote {path}, {_size(path)}: {inside}; host names and addresses are in it: look at it before you send it")
+    names = "host names and addresses are in it: look at it before you send it"
+    if packed.names:
+        names = f"names and addresses are replaced; keep {keep}, which has the real ones, and do not send it"
+    say(f"wrote {path}, {_size(path)}: {inside}; {names}")
     return EXIT_CLEAN
+
+
+def _restored(path: str, names: str) -> str:
+    """Return the text of a file, or of standard input, under the real names."""
+    from ncheck.fleet.anonymous import restored
+
+    shown = path
+    try:
+        with click.open_file(path, encoding="utf-8", errors="replace") as file:
+            text = file.read(_LARGEST)
+        shown = names
+        return restored(text, Path(names).read_text("utf-8"))
+    except (OSError, ValueError, TypeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SettingsError(f"--restore: {printable(shown)}: {printable(str(reason), 200)}") from None
 
 
 def _files_of(path: str | None, option: str) -> list[Path]:

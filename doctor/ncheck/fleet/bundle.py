@@ -9,21 +9,42 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ncheck.errors import SettingsError
 from ncheck.fleet.archive import JOB, MANIFEST, RECORDING, job_member, load_archive, node_members
 from ncheck.fleet.recording import load
+from ncheck.lazy_dataclass import dataclass
 from ncheck.redact import redact
 from ncheck.text import printable
 from ncheck.version import __version__
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from ncheck.fleet.anonymous import Names
 
 FORMAT = 1
 ALL_TEXTS = 16 * 2**20  # bytes of all files of a folder: with a recording, a job of 512 ranks is below 20 MB
 LARGEST_TEXT, _LEAST = 2**20, 2**14  # bytes of one file: of a longer one its head and its tail
 
 
-def bundled(recording: str | None, job: str | None, texts: Mapping[str, Sequence[Path]]) -> dict[str, str]:
-    """Return the members of a bundle, the manifest first. `texts`: the files of each folder. Raises NcheckError."""
+@dataclass(frozen=True)
+class Bundle:
+    """The members of an archive, the manifest first, what is to be said of them, and the names in it, if replaced."""
+
+    members: Mapping[str, str]
+    notes: tuple[str, ...]
+    names: Names | None
+
+
+def bundled(
+    recording: str | None, job: str | None, texts: Mapping[str, Sequence[Path]], random: Random | None = None
+) -> Bundle:
+    """Return what to pack. `texts`: the files of each folder. `random`, if it is there, chooses other names.
+
+    Raises NcheckError.
+    """
     parts: dict[str, str] = {}
     notes: list[str] = []
     if recording is not None:
@@ -41,9 +62,14 @@ def bundled(recording: str | None, job: str | None, texts: Mapping[str, Sequence
                 notes.append(f"{name}: {cut} bytes cut from its middle")
         if len(taken) < len(paths):
             notes.append(f"{folder}: {len(paths) - len(taken)} files left out")
+    names = None
+    if random is not None:
+        from ncheck.fleet.anonymous import anonymous
+
+        parts, notes, names = anonymous(parts, notes, random)
     sizes = {name: len(content.encode("utf-8", "replace")) for name, content in parts.items()}
     manifest = {"ncheck_bundle": FORMAT, "version": __version__, "sizes": sizes, "notes": notes}
-    return {MANIFEST: json.dumps(manifest, indent=1) + "\n", **parts}
+    return Bundle({MANIFEST: json.dumps(manifest, indent=1) + "\n", **parts}, tuple(notes), names)
 
 
 def _plain(name: str) -> str:

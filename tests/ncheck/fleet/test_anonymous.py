@@ -1,0 +1,159 @@
+"""`ncheck bundle --anonymous`: no real name or address is left, and every verdict is the same under other names."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from random import Random
+
+import pytest
+from ncheck.cli.main import main
+from ncheck.fleet.anonymous import anonymous, restored
+from ncheck.fleet.anonymous_addresses import octets, subnets
+from ncheck.fleet.recording import loaded
+from ncheck.observer import Silent
+from ncheck.pipeline import judge_again
+from ncheck.report.json import as_json
+from ncheck.settings import Settings
+
+from tests.recorded.replayed import CLUSTERS, FIXTURES, replayed
+
+SAVED = FIXTURES.parent / "tests" / "recorded" / "triage"
+TIMED = re.compile(r'^  "(?:seconds|command|time)": .*\n', re.MULTILINE)  # differ by the clock and the files' names
+# What names a machine or a person in the recorded clusters.
+REAL = re.compile(
+    r"\bgpu\d\d\b|\b10\.\d+\.\d+\.\d+|(?:[0-9a-f]{2}:){5}[0-9a-f]{2}|025e:1003:[0-9a-f]{4}:[0-9a-f]{4}"
+    r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f-]{17}|(?<=/home/)\w+|(?<=\"user\": \")\w+"
+)
+ANYWHERE = {"00:00:00:00:00:00", "root"}
+
+
+def under_other_names(parts: Mapping[str, str], seed: int = 1) -> tuple[dict[str, str], str, list[str]]:
+    """Return the members, the file of names, and the notes."""
+    members, notes, names = anonymous(parts, [], Random(seed))  # noqa: S311
+    return members, names.document(), notes
+
+
+def test_each_recorded_cluster_has_its_report_under_other_names_and_none_of_the_real_ones() -> None:
+    files = {f"{path.parent.name}/{path.name}": path.read_text() for path in sorted(FIXTURES.glob("*/*.json"))}
+    members, names, notes = under_other_names(files)
+    real = {*REAL.findall("".join(files.values()))} - ANYWHERE
+    assert (len(real) > len(CLUSTERS), real & {*REAL.findall("".join((*members, *members.values())))}) == (True, set())
+    reports = {}
+    for cluster in CLUSTERS:
+        nodes = loaded((name, text.encode()) for name, text in members.items() if name.startswith(f"{cluster}/"))
+        reports[cluster] = TIMED.sub("", restored(as_json(judge_again(nodes, Settings(), Silent())), names))
+    assert reports == {cluster: TIMED.sub("", as_json(replayed(cluster))) for cluster in CLUSTERS}
+    assert notes == []
+
+
+def ncheck(capfd: pytest.CaptureFixture[str], *words: object) -> tuple[object, str, str]:
+    code = main([str(word) for word in words])
+    return code, *capfd.readouterr()
+
+
+def test_a_saved_job_and_its_logs_have_their_diagnosis_under_other_names(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "node02-rank0.log").write_text(
+        "node02:7:9 [0] NCCL INFO Bootstrap : Using eth0:10.77.0.2<0>\n"
+    )
+    (tmp_path / "logs" / "core.7").write_bytes(b"\x7fELF\0node02\0")
+    job, packed = SAVED / "docker0.zip", tmp_path / "b.zip"
+    words = ("--job", job, "--logs", tmp_path / "logs", "--anonymous", "-o", packed)
+    code, _, err = ncheck(capfd, "bundle", *words)
+    keep = tmp_path / "b.names.json"
+    with zipfile.ZipFile(packed) as archive:
+        held = {name: archive.read(name).decode() for name in archive.namelist()}
+    log = next(name for name in held if name.startswith("logs/"))
+    assert err.splitlines()[0] == "ncheck: logs/00000-core.7: left out, because it is no text"
+    assert err.splitlines()[1].endswith(
+        "job (4 files), logs (1 files); names and addresses are replaced; "
+        f"keep {keep}, which has the real ones, and do not send it"
+    )
+    assert (code, keep.stat().st_mode & 0o777) == (0, 0o600)
+    assert re.findall(r"node0\d|10\.77\.0", "".join((*held, *held.values()))) == []
+    (tmp_path / "answer.txt").write_text(held[log] + log)
+    answer = ncheck(capfd, "bundle", tmp_path / "answer.txt", "--restore", keep)
+    assert answer == (0, f"{(tmp_path / 'logs' / 'node02-rank0.log').read_text()}logs/00001-node02-rank0.log", "")
+    code, out, _ = ncheck(capfd, "triage", packed)
+    assert (code, restored(out, keep.read_text())) == ncheck(capfd, "triage", job)[:2]
+    assert ncheck(capfd, "bundle", *words[:-1], tmp_path / "c.zip")[0] == 0
+    for names in ("{", "[]", '{"ncheck_names": 1}', '{"ncheck_names": 2}'):
+        keep.write_text(names)
+        assert ncheck(capfd, "bundle", packed, "--restore", keep)[0] == 2
+
+
+# What a text says, with what may not be left of it, and what must be.
+TEXTS: dict[str, tuple[Sequence[str], str, Sequence[str], Sequence[str]]] = {
+    "a node, a list of nodes, and one of their kind that no recording has": (
+        ["gpu01", "gpu02.hpc.acmecorp.com"],
+        "gpu01: gpu[01-16] gpu07 gpu01-ib0 root@gpu01.hpc.acmecorp.com nccl-gpu03.log",
+        ["gpu0", "gpu[", "hpc", "acmecorp"], ["01: ", "[01-16] ", "07 ", "01-ib0 root@", ".com nccl-"]),
+    "NUMA nodes beneath /sys": (
+        ["node1"], "node1 /sys/devices/system/node/node0/meminfo the node", [], ["/node/node0/meminfo the node"]),
+    "nodes with names that are words": (
+        ["node", "a", "gpu", "ib0"], "a node: the gpu of node a, ib0", [], ["a node: the gpu of node a, ib0"]),
+    "a user whose name is a word": (
+        ["n07"], "/home/mark/x mark@n07 USER=mark pid 7 of mark: marked", ["/mark", "mark@", "=mark", "of mark"],
+        ["/x ", ": marked"]),
+    "addresses in names": (
+        ["ip-10-20-0-11"], "ip-10-20-0-11.ec2.internal ip-10-20-0-[11-14] x_10.20.0.12",
+        ["10-20-0", "10.20.0"], ["-[11-14]"]),
+    "addresses that mean the same everywhere": (
+        [], "127.0.0.1 172.17.0.1 169.254.1.2 192.168.122.1 255.255.255.0 0.0.0.0 ::1 cublas-cu12==12.4.5.8", [],
+        ["127.0.0.1 172.17.0.1 169.254.1.2 192.168.122.1 255.255.255.0 0.0.0.0 ::1 cublas-cu12==12.4.5.8"]),
+    "one adapter in five forms": (
+        [],
+        "02:5e:10:03:02:a7 enx025e100302a7 0x025e10fffe0302a7 025e:10ff:fe03:02a7 fe80::25e:10ff:fe03:2a7%eth0: lost",
+        ["02a7", "2a7", "02:a7"], ["%eth0: lost", "fe80::25e:10ff:fe"]),
+    "a repository, an e-mail address, a path and a project": (
+        [], "https://git.acmecorp.com/zephyr/x.git Ann.Onym@acmecorp.com /data/zephyr/a.py ZephyrModel \\nzephyr",
+        ["acmecorp", "phyr", "Ann", "Onym"], ["https://git.", "/x.git ", "\\n"]),
+    "users and parts with numbers": (
+        [], "/home/u1234567/run_u1234567.sh Serial Number: 1652221034567",
+        ["1234567", "16522"], ["/run_", ".sh Serial Number: "]),
+    "host keys": (
+        [], "SHA256:OUvI9TkX6RTLwYrO1RcO/adGO8CD8iL1dRAVEh+U40U MD5:a7:b1:" + ":".join(14 * ["c2"]),
+        ["OUvI", "TkX6", "a7:b1", "c2:c2"], ["SHA256:", "MD5:"]),
+    "other alphabets": ([], "Müllerová 张伟 nodes.txt", ["ller", "张"], ["nodes.txt"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_names_are_replaced_and_words_are_not(case: str) -> None:
+    nodes, text, gone, left = TEXTS[case]
+    parts = {f"{at}.json": json.dumps({"node": node}) for at, node in enumerate(nodes)} | {"a.log": text}
+    for seed in range(5):
+        members, names, notes = under_other_names(parts, seed)
+        new = members["a.log"]
+        assert [word for word in gone if word in new] == []
+        assert [word for word in left if word not in new] == []
+        assert restored(new, names) == text
+        assert len(new) == len(text) or not text.isascii()
+        assert len(notes) == (4 if "that are words" in case else 0)
+
+
+def test_subnets_stay_subnets_in_their_order_and_of_their_class() -> None:
+    listed = (
+        "8.8.8.8", "10.0.0.5", "10.20.0.11", "10.20.0.12", "10.20.1.3", "10.30.200.1", "100.64.3.4", "142.250.1.1",
+        "172.16.5.1", "172.18.0.1", "192.168.0.4", "192.168.1.4",
+    )  # fmt: skip
+    classes = [ip_network(one) for one in ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16")]
+    for seed in range(5):
+        moved_to = subnets(map(octets, listed), Random(seed))  # noqa: S311
+        new = {text: (*moved_to.new(octets(text)[:3]), 1) for text in listed}
+        old_bits = [int(ip_address(text)) >> 8 for text in listed]
+        bits = [int.from_bytes(bytes(new[text]), "big") >> 8 for text in listed]
+        shared = [[(a ^ b).bit_length() for a in numbers] for numbers in (old_bits, bits) for b in numbers]
+        assert shared[: len(listed)] == shared[len(listed) :]
+        assert bits == sorted(bits)
+        assert {*bits}.isdisjoint(old_bits)
+        for text in listed:
+            moved = ip_address(bytes(new[text]))
+            assert [moved in one for one in classes] == [ip_address(text) in one for one in classes]
