@@ -20,6 +20,7 @@ from ncheck.text import printable, size
 if TYPE_CHECKING:
     from ncheck.model.cluster import Facts
     from ncheck.model.report import Report
+    from ncheck.model.system import Hardware
 
 
 STATES = ("good", "bad", "unknown", "unreached")
@@ -123,7 +124,7 @@ def entry_of(
         nodes={state: tuple(names) for state, names in states.items()},
         checks=tuple(sorted({one.code for one in report.verdicts if one.outcome in _RAN})),
         findings=findings,
-        kept=(*_kept(report), *_counters(report, known or {}), *_setups(list(states.values()), known or {})),
+        kept=(*_kept(report), *counters_of(report.hardware, known or {}), *_setups(list(states.values()), known or {})),
         figures=tuple(_figures(report)),
     )  # fmt: skip
 
@@ -156,9 +157,9 @@ _PORTS, _GPUS = "ports", "gpus"  # the members of the facts that count errors, b
 _COUNTING = {"ErrorCountersFacts": _PORTS, "GpuHealthFacts": _GPUS}
 
 
-def _counters(report: Report, known: Mapping[str, Facts]) -> Iterator[Kept]:
+def counters_of(hardware: Sequence[Hardware], known: Mapping[str, Facts]) -> Iterator[Kept]:
     """Yield what ports have counted, and GPUs of memory, NVLink and PCIe errors; and of how many that was read."""
-    for one in report.hardware:
+    for one in hardware:
         yield from (Kept(one.node, COUNTER, name, str(count), _PORTS) for name, count in one.counters.items())
     for node, facts in known.items():
         for kind, fact in facts.items():

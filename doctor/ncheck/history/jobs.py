@@ -11,6 +11,7 @@ from ncheck.history.entry import COUNTED, COUNTER, ERRORS, JOB, LINKS, Entry, Fi
 from ncheck.history.lemons import JobNote, Link, Suspect, suspects
 from ncheck.history.store import Span
 
+FAILED_FIRST = "failed first"  # what a figure is of: the rank of a job that failed first, with its exit code
 _MOST = 64  # links of one job, those with the most errors: where more count, none is to blame
 _MOST_LINKS = 10**7  # of all nodes
 _UNIT = "job"
@@ -56,12 +57,17 @@ def job_of(entry: Entry, spans: Sequence[Span], code: int) -> Entry | None:
     )  # fmt: skip
 
 
-def suspects_in(runs: Sequence[Entry]) -> tuple[Suspect, ...]:
+def nodes_of(job: Entry) -> tuple[str, ...]:
+    """Return the nodes of a job whose counters were compared."""
+    return next((one.nodes for one in job.figures if one.what == LINKS), ())
+
+
+def suspects_in(jobs: Sequence[Entry]) -> tuple[Suspect, ...]:
     """Return the links that counted errors in jobs that failed, by all notes."""
     links: dict[tuple[str, ...], float] = {}
     notes = []
-    for run in runs:
-        every = next((one for one in run.figures if one.what == LINKS), None) if run.kind == JOB else None
+    for run in jobs:
+        every = next((one for one in run.figures if one.what == LINKS), None)
         if every is not None:
             links[every.nodes] = every.value
             grown: Mapping[Link, int] = {

@@ -91,6 +91,7 @@ class NodePast:
 class Past:
     """All nodes: those that stand out first, then by how often they were bad. `slower`: what fell, by the newest run;
     `not_compared`: what it measured too seldom before. `suspects`: links that counted errors in jobs that failed.
+    `jobs`: the notes of jobs that ended, the oldest first.
     """
 
     runs: tuple[Entry, ...]
@@ -98,6 +99,7 @@ class Past:
     slower: tuple[Slower, ...] = ()
     not_compared: NotCompared | None = None
     suspects: tuple[Suspect, ...] = ()
+    jobs: tuple[Entry, ...] = ()
 
     def of(self, node: str) -> NodePast | None:
         """Return the past of one node."""
@@ -106,7 +108,7 @@ class Past:
 
 def past_of(runs: Sequence[Entry], spans: Sequence[Span]) -> Past:
     """Return what these runs, the oldest first, say of every node."""
-    suspected = suspects_in(runs)
+    jobs = tuple(run for run in runs if run.kind == JOB)
     runs = [run for run in runs if run.kind != JOB]
     incidents, trials = _incidents(runs)
     replaced, grown = _by_node(_replaced(spans)), _by_node(_grown(spans))
@@ -134,7 +136,7 @@ def past_of(runs: Sequence[Entry], spans: Sequence[Span]) -> Past:
         for node, (tried, state) in {**dict.fromkeys(incidents, (0.0, "")), **last}.items()
     ]
     nodes.sort(key=lambda one: (not one.stands_out, -one.bad, -one.unreached))
-    return Past(tuple(runs), tuple(nodes), *slower(runs, spans), suspected)
+    return Past(tuple(runs), tuple(nodes), *slower(runs, spans), suspects_in(jobs), jobs)
 
 
 def _last(runs: Sequence[Entry], states: Sequence[str]) -> dict[str, tuple[float, str]]:

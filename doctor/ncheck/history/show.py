@@ -11,7 +11,8 @@ from html import escape
 from itertools import compress
 from shutil import get_terminal_size
 
-from ncheck.history.entry import Figure
+from ncheck.history.entry import ERRORS, Entry, Figure
+from ncheck.history.jobs import FAILED_FIRST, nodes_of
 from ncheck.history.past import Incident, NodePast, Past
 from ncheck.history.times_in_words import PART, day, minute, sparkline
 from ncheck.hostlist import fold
@@ -20,11 +21,11 @@ from ncheck.report.language import ENGLISH, spoken, tr
 from ncheck.report.tables import as_html as html_table
 from ncheck.report.tables import as_markdown as markdown_table
 from ncheck.report.tables import escaped, folded
-from ncheck.report.text import count
+from ncheck.report.text import count, joined
 from ncheck.text import printable, span
 
 _MOST_ROWS = 40  # of a table
-_MOST_SUSPECTS = 5
+_MOST_SUSPECTS, _MOST_JOBS, _MOST_LINKS = 5, 10, 3
 _PLOT = (640, 120)  # width and height of a plot in HTML
 _STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
@@ -66,6 +67,10 @@ def tables(past: Past, names: AbstractSet[str]) -> Iterator[Table]:
     if grown:
         heads: tuple[str, ...] = (tr("node"), tr("counter"), tr("last two values"), tr("within"))
         yield Table(tr("Counters that grew"), heads, tuple(grown))
+    ended = [_job(run) for run in reversed(past.jobs) if not names or not names.isdisjoint(nodes_of(run))]
+    if ended:
+        heads = (tr("ended"), tr("nodes"), tr("exit code"), tr("failed first"), tr("links that counted errors"))
+        yield Table(tr("Jobs"), heads, tuple(ended[:_MOST_JOBS]))
     several = [one for one in past.suspects if one.failed > 1 and (not names or one.link[0] in names)]
     if several:
         rows = [
@@ -87,6 +92,13 @@ def tables(past: Past, names: AbstractSet[str]) -> Iterator[Table]:
         heads = (tr("nodes"), tr("what"), tr("last"), tr("since"), tr("at that time"))
         yield Table(tr("Slower than before"), heads, tuple(slow))
     yield from _figures(past, names)
+
+
+def _job(run: Entry) -> tuple[str, ...]:
+    """Return the row of a job: which rank failed first, where that was seen, and the links with the most errors."""
+    first = next((f"{one.place}, {one.nodes[0]}" for one in run.figures if one.what == FAILED_FIRST), "")
+    links = [f"{one.nodes[0]} {one.place} {one.value:.0f}" for one in run.figures if one.what == ERRORS]
+    return minute(run.time), fold(nodes_of(run)), str(run.exit_code), first, joined(links, _MOST_LINKS)
 
 
 def _chosen(past: Past, names: AbstractSet[str]) -> list[NodePast]:
@@ -173,14 +185,15 @@ def _figures(past: Past, names: AbstractSet[str]) -> Iterator[Table]:
 
 
 def _headline(past: Past) -> str:
-    if not past.runs:
+    entries = past.runs or past.jobs
+    if not entries:
         return tr("The history has no run yet.")
     worst = [one.node for one in past.nodes if one.stands_out]
     suffix = [tr("{nodes} fails more often than the others", nodes=fold(worst))] if worst else []
     kept = tr(
         "{runs} from {first} to {last}, {nodes}",
         runs=count(len(past.runs), "run"), nodes=count(len(past.nodes), "node"),
-        first=minute(past.runs[0].time), last=minute(past.runs[-1].time),
+        first=minute(entries[0].time), last=minute(entries[-1].time),
     )  # fmt: skip
     return tr("; ").join([kept, *suffix])
 
@@ -245,18 +258,26 @@ def _plot(name: str, values: Sequence[tuple[float, Figure]]) -> str:
 
 
 def as_json(past: Past, names: AbstractSet[str]) -> str:
-    """Return the nodes with their incidents, and the runs with their figures."""
+    """Return the nodes with their incidents, and the runs and jobs with their figures."""
     nodes = [asdict(one) for one in _chosen(past, names)]
-    runs = [
+    runs, jobs = ([
         {"time": run.time, "kind": run.kind, "host": run.host, "version": run.version, "exit_code": run.exit_code,
          "figures": [asdict(one) for one in run.figures if not names or not names.isdisjoint(one.nodes)]}
-        for run in past.runs
-    ]  # fmt: skip
+        for run in entries
+    ] for entries in (past.runs, past.jobs))  # fmt: skip
     slow = [asdict(one) for one in past.slower if not names or not names.isdisjoint(one.figure.nodes)]
     links = [asdict(one) for one in past.suspects if not names or one.link[0] in names]
     return (
         json.dumps(
-            {"schema": "ncheck.history/1", "runs": runs, "nodes": nodes, "slower": slow, "suspects": links}, indent=2
+            {
+                "schema": "ncheck.history/1",
+                "runs": runs,
+                "nodes": nodes,
+                "slower": slow,
+                "suspects": links,
+                "jobs": jobs,
+            },
+            indent=2,
         )
         + "\n"
     )

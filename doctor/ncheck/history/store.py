@@ -73,6 +73,11 @@ class History:
     def __init__(self, path: str) -> None:
         self.path = path
 
+    def prepare(self) -> None:
+        """Make the file if there is none, and see whether it can be written."""
+        with self._open(new=True) as base, base:
+            base.execute("BEGIN IMMEDIATE")
+
     def add(self, entry: Entry, keep_days: int) -> bool:
         """Add a run, and remove what is too old. Return False if it is there already."""
         if not 0 <= entry.time <= _LATEST:

@@ -31,6 +31,7 @@ If the check finds an error, no rank runs it.
   --apply          set the variables of the launch plan for the job
   --probe quick    run an all-reduce for a few seconds, and compare it with what the links should give
   --watch          watch the job while it runs, and say why where it stands still
+  --history FILE   note in it how the job ended, and what links counted meanwhile
   --select CHECK   run only these checks: a code, a prefix (NC1), a name or a topic. Can be repeated, or a,b
   --ignore CHECK   do not stop the job because of these checks. Can be repeated, or a,b
 
@@ -133,12 +134,12 @@ def read_job(words: Sequence[str]) -> JobCommand:
         if word in ("--apply", "--watch"):
             settings[word[2:]] = True
             continue
-        if name not in ("--probe", "--select", "--ignore"):
+        if name not in ("--probe", "--history", "--select", "--ignore"):
             raise UsageError(f"no such option: {word}. The script's own options follow the script; python -m {HOOK} -h")
         if not equals and not rest:
             raise UsageError(f"{name} needs a value")
         value = value if equals else rest.pop(0)
-        settings[name[2:]] = value if name == "--probe" else (*settings.get(name[2:], ()), value)
+        settings[name[2:]] = value if name in ("--probe", "--history") else (*settings.get(name[2:], ()), value)
     raise UsageError(f"no script to run. Usage: python -m {HOOK} train.py ARGS; python -m {HOOK} -h")
 
 

@@ -10,8 +10,8 @@ writes the verdict; each is one JSON object:
      "packages": [modules that the job uses], "until": by time.monotonic(),
      "select": [...], "ignore": [...], "strict": bool, "apply": bool, "probe": "none"|"quick", "argv": [the job's],
      "variables": [names that rank 0's environment sets], "columns": of its terminal,
-     "watch": false, or {"stalled": seconds or null, "folder": where it saves}: then rank 0's standard error follows the
-     sockets}
+     "watch": false, or {"alarms": bool, "stalled": seconds or null, "folder": where it saves, "history": path or ""}:
+     then rank 0's standard error follows the sockets}
 
 After the verdict it starts what watches the job, if that is wanted (ncheck.hook.watcher), and ends.
 

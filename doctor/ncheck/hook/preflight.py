@@ -56,6 +56,7 @@ def preflight(  # noqa: PLR0913, PLR0917  the words of one call
     strict: bool = False,  # noqa: FBT001, FBT002
     probe: Literal["none", "quick"] = "none",
     watch: bool = False,  # noqa: FBT001, FBT002
+    history: str | os.PathLike[str] = "",
 ) -> Report:
     """Check the nodes of this job from inside it, and return the report: the same one on every rank.
 
@@ -70,7 +71,8 @@ def preflight(  # noqa: PLR0913, PLR0917  the words of one call
     error that these variables mend then stops nothing. `strict`: stops the job also for what could not be checked, and
     for trouble of ncheck itself. `probe`: "quick" measures an all-reduce for a few seconds, if no GPU is in use, and
     rank 0 prints the result; what it finds is a warning. `watch`: after that, the job is watched as long as rank 0
-    runs. Where it stands still, rank 0's standard error gets the cause, and its folder the evidence.
+    runs. Where it stands still, rank 0's standard error gets the cause, and its folder the evidence. `history`: a
+    file on rank 0's node; after the job it gets a note of how that ended, and of what links counted meanwhile.
 
     NCHECK=off, warn, on or strict in the environment wins over the arguments, NCHECK_TIMEOUT over `timeout`,
     NCHECK_WATCH=1 or 0 over `watch`.
@@ -78,8 +80,9 @@ def preflight(  # noqa: PLR0913, PLR0917  the words of one call
     """
     began = time.monotonic()
     options = _Options(
-        on_problem, _words(select, "select"), _words(ignore, "ignore"), timeout, apply, strict, probe, watch, os.environ
-    )
+        on_problem, _words(select, "select"), _words(ignore, "ignore"), timeout, apply, strict, probe, watch,
+        os.environ, _path(history),
+    )  # fmt: skip
     if options.off:
         return _unchecked("NCHECK=off")
     if _imports_the_script_again():
@@ -127,6 +130,7 @@ class _Options:
         probe: str,
         watch: bool,  # noqa: FBT001
         environ: Mapping[str, str],
+        history: str = "",
     ) -> None:
         mode = environ.get("NCHECK", "").strip().lower()
         if mode and mode not in MODES:
@@ -143,6 +147,8 @@ class _Options:
         self.strict = mode == "strict" or (mode != "warn" and strict)
         self.select, self.ignore, self.apply, self.probe = select, ignore, apply, probe
         self.watch = _switch(environ, "NCHECK_WATCH", watch)
+        self.history = history
+        self.stays = self.watch or bool(history)  # as long as the job
         self.stalled = None
         if stalled := environ.get("NCHECK_STALLED", "").strip():
             from ncheck.model.job import LEAST_STALLED
@@ -152,6 +158,11 @@ class _Options:
         self.patience = 0.0 if given or timeout is not None else PATIENCE
         wanted = USUAL_TIMEOUT if timeout is None else timeout
         self.timeout = _seconds(given or wanted, "NCHECK_TIMEOUT" if given else "timeout")
+
+    @property
+    def unwatched(self) -> str:
+        """What is not done where the process has ended that stays."""
+        return "the job is not watched" if self.watch else "how the job ends is not noted"
 
     def forbid(self, result: Told) -> bool:
         """Whether a verdict is a reason to stop the job, whatever is done about that."""
@@ -187,6 +198,15 @@ def _words(value: object, name: str) -> tuple[str, ...]:
     if not all(isinstance(word, str) for word in words):
         raise SettingsError(f"{name} expects names of checks, such as {name}=('NC3', 'mtu-differs')")
     return words
+
+
+def _path(value: object) -> str:
+    """Return the whole path of a file; "" for none."""
+    if not value:
+        return ""
+    if not isinstance(value, str | os.PathLike):
+        raise SettingsError(f"history={value!r} is not the path of a file")
+    return os.path.join(_folder(), os.path.expanduser(os.fspath(value)))  # noqa: PTH111, PTH118  pathlib costs a start
 
 
 def _shown(text: str) -> str:
@@ -380,7 +400,7 @@ def _met(rank: Rank, options: _Options, left: float) -> Outcome:
             show=_print,
             patience=options.patience,
         )
-        if options.watch and examiner:
+        if options.stays and examiner:
             _let_watch(examiner[1], options, outcome)
         return outcome
 
@@ -394,7 +414,7 @@ def _let_watch(control: socket.socket, options: _Options, outcome: Outcome) -> N
     try:
         control.send(b".")
     except OSError:
-        _say("warning: the job is not watched: the process that should do it has ended")
+        _say(f"warning: {options.unwatched}: the process that should do it has ended")
 
 
 WATCHING = {"NCHECK_WATCHER": "1"}  # by this variable ncheck.triage.agent.processes knows what is no part of the job
@@ -404,7 +424,7 @@ def _start_node_part(stack: ExitStack, options: _Options, seconds: float) -> tup
     from subprocess import DEVNULL
 
     call = "main(int(sys.argv[1]),float(sys.argv[2]),len(sys.argv)>3)"
-    arguments = (str(os.getpid()), f"{seconds:.0f}", *(["watch"] if options.watch else []))
+    arguments = (str(os.getpid()), f"{seconds:.0f}", *(["watch"] if options.stays else []))
     return _started(stack, options, "ncheck.hook.node_part", call, arguments, stdout=DEVNULL, site=False)
 
 
@@ -430,7 +450,7 @@ def _started(
     ours, its = socket.socketpair()
     with its:
         stack.enter_context(ours)
-        environ = {**os.environ, **WATCHING} if options.watch else None
+        environ = {**os.environ, **WATCHING} if options.stays else None
         process = start_child(module, call, arguments, stdin=its.fileno(), environ=environ, **how)
     for pipe in filter(None, (process.stdout, process.stderr)):
         stack.enter_context(pipe)
@@ -475,7 +495,9 @@ def _request(rank: Rank, options: _Options, attendance: Attendance, *, waited: f
         "variables": sorted(name for name in os.environ if name.startswith(("NCCL_", "GLOO_", "TP_"))),
         "argv": list(sys.argv),
         "columns": _columns(),
-        "watch": {"stalled": options.stalled, "folder": _folder()} if options.watch else False,
+        "watch": options.stays and {
+            "alarms": options.watch, "stalled": options.stalled, "folder": _folder(), "history": options.history,
+        },
     }  # fmt: skip
 
 

@@ -4,7 +4,8 @@ So it is nobody's child: what the job starts, waits for and counts is its own. I
 verdict, and ends with rank 0.
 
 It is two processes. The first has rank 0's standard error, and does nothing that could keep it: it hands on what the
-second one writes, which asks the nodes and saves files, and which a file system that hangs may hold up for ever.
+second one writes, which asks the nodes and saves files, and which a file system that hangs may hold up for ever. The
+first also sees how the ranks of its node end, and tells the second one, for the note in the history.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import closing, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from ncheck.agent.guard import PR_SET_PDEATHSIG, prctl
+from ncheck.hook.job_note import RankEnds
 from ncheck.hook.meeting.connection import is_other
 from ncheck.hook.sessions import lower_priority
 from ncheck.this_machine.process import Other, ready
@@ -31,12 +33,14 @@ from ncheck.this_machine.process import Other, ready
 if TYPE_CHECKING:
     from ncheck.hook.engine import RanksEngine
     from ncheck.hook.places import Places
+    from ncheck.model.node import Node
     from ncheck.settings import Settings
     from ncheck.triage.watch import Alarm
 
 MOST_SAVED = 5  # archives of one job
 _NAMES = 64  # that another user would have to take
 _AT_ONCE = 4096  # bytes of one write: a pipe takes so many whole, or none
+_OTHERS = 2.0  # seconds in which the other ranks of a node end after rank 0
 _LONGEST = 400  # characters of a note
 
 
@@ -53,7 +57,8 @@ def start_watcher(
     watch = {
         "pid": rank,
         "started": Other(rank).started,
-        "node": next(name for name, facts in places.ranks.items() if 0 in facts.came),
+        "node": (node := next(name for name, facts in places.ranks.items() if 0 in facts.came)),
+        "ranks": list(zip(places.ranks[node].came, places.ranks[node].pids, strict=True)),
         "nodes": [[node.name, list(node.places)] for node in places.nodes],
         "sockets": sockets,
         "used": sorted(engine.used),
@@ -89,21 +94,26 @@ def main() -> None:
     with socket.socket(socket.AF_UNIX) as only:
         if not goes_on or rank.started != request["started"] or not is_first(only, rank):
             return
-        own, (pipe, write_end) = os.getpid(), os.pipe()
+        own, (pipe, write_end), (told, tell) = os.getpid(), os.pipe(), os.pipe()
         child = os.fork()
         if child == 0:
             only.close()
             os.close(pipe)
+            os.close(tell)
             os.dup2(write_end, 2)
             os.close(write_end)
             lower_priority()
             prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
             if os.getppid() == own:
-                _watch_until_told(request)
+                _stay(request, told)
             os._exit(0)
-        for number in (write_end, *request["sockets"].values()):
+        for number in (write_end, told, *request["sockets"].values()):
             os.close(number)
-        _hand_on(pipe, rank)
+        ends = RankEnds(dict(request["ranks"]) if request["history"] else {})
+        _hand_on(pipe, rank, ends)
+        if ends.codes and rank.is_over():
+            os.dup2(0, 2)  # rank 0's standard error is free, however long the last ranks take
+            _say_how(tell, ends)
         _end(child, rank)
         os._exit(0)  # at once: it has rank 0's standard error
 
@@ -138,17 +148,31 @@ def _is_own(name: str) -> bool:
     return False
 
 
-def _hand_on(pipe: int, rank: Other) -> None:
+def _hand_on(pipe: int, rank: Other, ends: RankEnds) -> None:
     """Write what comes to standard error, until rank 0 or the other process has ended. A reader may be slow or gone."""
     text = b""
-    while not rank.is_over():
+    while True:
+        ends.look()
+        if rank.is_over():
+            return
         if text:
-            if ready(2, rank, event=select.POLLOUT):
+            if ready(2, rank, *ends.running.values(), event=select.POLLOUT):
                 text = _written(text)
-        elif ready(pipe, rank):
+        elif ready(pipe, rank, *ends.running.values()):
             text = os.read(pipe, _AT_ONCE)
             if not text:
                 return
+
+
+def _say_how(tell: int, ends: RankEnds) -> None:
+    """Tell the other process how the job ended. The other ranks of this node may end a moment later than rank 0."""
+    until = time.monotonic() + _OTHERS
+    while ends.running and time.monotonic() < until:
+        time.sleep(0.02)
+        ends.look()
+    if job := ends.job:
+        with suppress(OSError):
+            os.write(tell, json.dumps([job.code, job.rank]).encode())
 
 
 def _written(text: bytes) -> bytes:
@@ -172,31 +196,59 @@ def _end(child: int, rank: Other) -> None:
 # The process that watches
 
 
-def _watch_until_told(request: Mapping[str, Any]) -> None:
-    """Watch the job until it or the other process ends, or ncheck fails."""
+def _stay(request: Mapping[str, Any], told: int) -> None:
+    """Watch the job and note its end, as far as wanted, until it or the other process ends, or ncheck fails."""
+    from ncheck.hook.engine import RanksEngine
+    from ncheck.hook.job_note import JobEnded, JobNote
+    from ncheck.model.node import Node
+
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    sockets = {name: socket.socket(fileno=number) for name, number in request["sockets"].items()}
+    engine = RanksEngine(sockets, request["why"], kept=True, used=request["used"])
+    nodes = tuple(Node(name, places=tuple(places)) for name, places in request["nodes"])
+    note = None
     try:
-        _watch(request)
-    except Exception as error:  # noqa: BLE001  whatever it is, it is not the job's
-        _say(f"the job is no longer watched: {type(error).__name__}: {error}")
+        settings = _settings(request)
+        if request["history"]:
+            with _said("how the job ends is not noted"):
+                note = JobNote(settings, nodes, engine, request["history"])
+                _say(f"the end of the job will be noted in {request['history']}")
+        if request["alarms"]:
+            with _said("the job is no longer watched"):
+                _watch(request, settings, nodes, engine)
+    except SystemExit:
+        pass
+    if note is None:
+        return
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is told first, and then that it may end
+    with os.fdopen(told, "rb") as file:
+        text = file.read()
+    if text:
+        with _said("how the job ended is not noted"):
+            note.ended(JobEnded(*json.loads(text)), request["node"])
+
+
+@contextmanager
+def _said(undone: str) -> Iterator[None]:
+    """Say what is not done because something failed: whatever it is, it is not the job's."""
+    from ncheck.errors import NcheckError
+
+    try:
+        yield
+    except NcheckError as error:
+        _say(f"{undone}: {error}")
+    except Exception as error:  # noqa: BLE001
+        _say(f"{undone}: {type(error).__name__}: {error}")
         if os.environ.get("NCHECK_DEBUG"):
             import traceback
 
             traceback.print_exc()
-    except SystemExit:
-        pass
 
 
-def _watch(request: Mapping[str, Any]) -> None:
-    from ncheck.hook.engine import RanksEngine
-    from ncheck.model.node import Node
+def _watch(request: Mapping[str, Any], settings: Settings, nodes: tuple[Node, ...], engine: RanksEngine) -> None:
     from ncheck.observer import Silent
     from ncheck.triage.watch import STALLED, WatchNote, watch
 
-    settings = _settings(request)
-    sockets = {name: socket.socket(fileno=number) for name, number in request["sockets"].items()}
-    engine = RanksEngine(sockets, request["why"], kept=True, used=request["used"])
-    nodes = tuple(Node(name, places=tuple(places)) for name, places in request["nodes"])
     stalled, saved = request["stalled"] or STALLED, 0
     with closing(watch(settings, nodes, lambda: lambda _: engine, Silent(), stalled)) as events:
         for event in events:

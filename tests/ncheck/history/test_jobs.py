@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from ncheck.history.entry import ERRORS, JOB, LINKS, Entry, Figure, Kept
@@ -55,7 +56,7 @@ def test_a_job_is_noted_with_what_each_link_counted_since_the_run_before() -> No
 def test_a_note_is_no_examination_and_no_failure_of_a_node() -> None:
     run = Entry(1, "check", nodes={"good": ("n1",)})
     job = Entry(1, JOB, exit_code=1, figures=(Figure(("n1",), "", LINKS, 8.0, "job"),))
-    assert past_of([run, job], ()) == past_of([run], ())
+    assert past_of([run, job], ()) == replace(past_of([run], ()), jobs=(job,))
 
 
 def test_the_link_that_counts_in_jobs_that_fail_is_a_suspect_with_numbers() -> None:
@@ -78,6 +79,7 @@ def test_the_history_shows_suspects_with_their_numbers_and_what_is_slower() -> N
         for at, value in enumerate([*[100.0] * 9, 80.0])
     ]
     shown = {table.title: table.rows for table in tables(past_of([*jobs, *bandwidths], ()), frozenset())}
+    assert shown["Jobs"][0] == ("1970-01-01 00:00", "n[06-07]", "1", "", "n07 mlx5_5:1 9")
     assert shown["Links that counted errors in jobs that failed"] == (
         ("n07", "mlx5_5:1", "4 of 4", "60", "8 %", "4e-05", "suspect"),
     )
