@@ -35,7 +35,8 @@ class Graph:
 
     `channels` and the GB/s of each, `inside` a node and `between` nodes; the farthest path that one takes, between GPUs
     (`near`) and to a NIC (`far`), as in NEAR_TO_FAR. `same`: all take the GPUs in one order. `chain`: the tree inside a
-    node is a chain whose first GPU does all that goes over the network.
+    node is a chain whose first GPU does all that goes over the network. `latency`: microseconds that the network
+    itself names; a plug-in may, NCCL's own networks name none.
     """
 
     channels: int
@@ -45,6 +46,7 @@ class Graph:
     far: str = "PIX"
     same: bool = True
     chain: bool = False
+    latency: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -226,7 +228,7 @@ def _latency(  # noqa: PLR0913, PLR0917  the same
     base, links = rules.base[algorithm][place], rules.nvlink if graph.near == "NVL" else rules.pci
     inside, own = links[algorithm][place], job.ranks // job.nodes
     alone = job.ranks == job.nodes and rules.since >= (2, 23)  # nothing hides the network then
-    between = rules.net[TREE if alone else algorithm][place]
+    between = rules.net[TREE if alone else algorithm][place] + graph.latency * (2 if protocol is SIMPLE else 1)
     rounds = job.nodes.bit_length() - 1
     if algorithm is RING:
         return base + _of_rings(rules, job, op, protocol, inside, between, graph)
@@ -235,7 +237,7 @@ def _latency(  # noqa: PLR0913, PLR0917  the same
     if algorithm is PAT:
         return 8 + rounds * between / 3.5 + job.ranks * 2.8
     if rules.since < (2, 19):
-        return base + (2 * (job.nodes - 1) * between if algorithm is NVLS_TREE else 0)
+        return base + (2 * (job.nodes - 1) * rules.net[NVLS_TREE][place] if algorithm is NVLS_TREE else 0)
     return inside if algorithm is NVLS else base + inside + 2 * rounds * between
 
 

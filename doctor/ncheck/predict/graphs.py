@@ -30,7 +30,7 @@ class Machine:
 
     `gpus` in use; `capability` of the oldest (90: 9.0). GB/s: `nvlink` of all NVLinks of a GPU, 0 where they do not
     join all; `switched`: they lead to NVSwitches; `pcie` of a GPU's PCIe link; `across`: what the slowest hop of a ring
-    carries where there is no NVLink, which is then by `path`.
+    carries where there is no NVLink, which is then by `path`; `processors`: between two of them, 0 if it is unknown.
     """
 
     gpus: int
@@ -41,6 +41,7 @@ class Machine:
     across: float
     path: str
     nics: tuple[Nic, ...]
+    processors: float = 0.0
 
 
 Size = tuple[int, int]  # channels: the fewest and the most
@@ -48,14 +49,15 @@ Size = tuple[int, int]  # channels: the fewest and the most
 
 @dataclass(frozen=True)
 class _Try:
-    """One attempt of the search: a speed inside and between nodes, the farthest path to a NIC, and whether a channel
-    may leave by another NIC than it came by.
+    """One attempt of the search: a speed inside and between nodes, the farthest path to a NIC, whether a channel may
+    leave by another NIC than it came by, and whether one GPU does all that a tree sends over the network.
     """
 
     inside: float
     between: float
     far: str = "PIX"
     crossing: bool = False
+    chain: bool = False
 
 
 def graphs_of(machine: Machine, rules: Rules, *, nvls: bool) -> Mapping[Algorithm, Graph]:
@@ -129,6 +131,8 @@ def _attempts(machine: Machine, algorithm: Algorithm, speed: float) -> Iterator[
     for crossing in (False, True) if algorithm in (RING, TREE) and len(machine.nics) > 1 else (False,):
         for far in ordered:
             yield _Try(speed, speed, far, crossing)
+            if algorithm is TREE and machine.capability >= 90:  # noqa: PLR2004
+                yield _Try(speed, speed, far, crossing, chain=True)
 
 
 def _better(algorithm: Algorithm, graph: Graph, best: Graph) -> bool:
@@ -141,7 +145,7 @@ def _better(algorithm: Algorithm, graph: Graph, best: Graph) -> bool:
 
 def _graph(machine: Machine, algorithm: Algorithm, attempt: _Try, size: Size) -> Graph:
     near = "NVL" if machine.nvlink else "LOC" if machine.gpus == 1 else machine.path
-    chain = machine.gpus == 1
+    chain = machine.gpus == 1 or attempt.chain
     count = min(size[1], _over_nics(machine, algorithm, attempt), _inside(machine, algorithm, attempt, size[1]))
     if attempt.crossing and count > 1:
         count -= count % 2  # such channels come in pairs
@@ -154,8 +158,12 @@ def _over_nics(machine: Machine, algorithm: Algorithm, attempt: _Try) -> int:
         return 2**30
     total, heads = 0, set[int]()
     for nic in machine.nics:
-        close = [place for place, path in enumerate(nic.near) if _within(path, attempt.far)]
-        ends = 2 if machine.gpus > 1 and algorithm is not NVLS and not attempt.crossing else 1
+        close = [
+            place for place, path in enumerate(nic.near)
+            if _within(path, attempt.far) and (path != "SYS" or attempt.between <= machine.processors)
+        ]  # fmt: skip
+        one = machine.gpus == 1 or algorithm is NVLS or attempt.crossing or attempt.chain
+        ends = 1 if one else 2
         if len(close) < ends:
             continue
         carried = int(nic.rate / attempt.between + 1e-6)
@@ -219,7 +227,7 @@ def _second_pass(machine: Machine, rules: Rules, algorithm: Algorithm, graph: Gr
         elif graph.inside >= 2 * graph.between:
             break
         else:
-            attempts = [_Try(speed, graph.between, graph.far, crossing) for crossing in (False, True)]
+            attempts = [_Try(speed, graph.between, graph.far, crossing, graph.chain) for crossing in (False, True)]
         found = [one for attempt in attempts if (one := _graph(machine, algorithm, attempt, size)).channels == size[0]]
         if found:
             graph = found[0]

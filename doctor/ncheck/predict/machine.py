@@ -14,7 +14,7 @@ from ncheck.predict.graphs import Machine, Nic
 from ncheck.predict.releases import Rules
 from ncheck.probe.links.gpu_links import generation_of, wiring_of
 from ncheck.probe.links.hardware import NodeHardware
-from ncheck.probe.links.pcie_links import assumed, between_gpus
+from ncheck.probe.links.pcie_links import assumed, between_gpus, between_processors
 
 # NVIDIA H100 80GB HBM3, Tesla V100-SXM2-16GB, NVIDIA RTX PRO 6000 Blackwell, NVIDIA GeForce RTX 5090
 # (source: developer.nvidia.com/cuda-gpus)
@@ -82,6 +82,7 @@ def machine_of(  # noqa: PLR0913, PLR0917  what a node is made of
     return Machine(
         ranks, capability, nvlink, bool(wiring and wiring.switched), _pcie(hardware), across, path,
         tuple(_nics(node, hardware, topology, used, ports, settings, direct, linked=bool(wiring))),
+        (between_processors(node, hardware.pcie.processor).busbw or 0.0) if hardware.pcie else 0.0,
     )  # fmt: skip
 
 

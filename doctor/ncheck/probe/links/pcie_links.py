@@ -37,7 +37,7 @@ def between_gpus(node: str, hardware: NodeHardware, used: Sequence[str]) -> Ceil
     links = lowest(_of_gpu(node, gpu, pcie.gpus.get(addresses.get(gpu, ""), ())) for gpu in used)
     far = _farthest(topology, used)
     if far >= RANK["SYS"]:
-        return lowest((links, _between_processors(node, pcie.processor)))
+        return lowest((links, between_processors(node, pcie.processor)))
     if far >= RANK["PHB"] and pcie.processor and pcie.processor.vendor == _INTEL and links.busbw is not None:
         term = f"{links.term}, through the host bridge of an Intel processor"
         return replace(links, busbw=links.busbw * _HOST_BRIDGE, term=term)
@@ -113,7 +113,8 @@ def _together(topology: TopologyFacts, used: Sequence[str], level: int) -> bool:
     return reached.issuperset(used)
 
 
-def _between_processors(node: str, processor: Processor | None) -> Ceiling:
+def between_processors(node: str, processor: Processor | None) -> Ceiling:
+    """Return what NCCL assumes between the processors of a node."""
     if processor and processor.vendor == _AMD:
         return Ceiling(_BETWEEN_AMDS, "the link between the processors (AMD), at least")
     if processor and processor.vendor == _INTEL:
