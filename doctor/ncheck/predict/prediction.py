@@ -196,6 +196,7 @@ def _by_sockets(settings: Mapping[str, PlacedSetting]) -> bool:
 
 
 LARGE = 2**33  # bytes, at which the start-up no longer shows
+_MANY = 64  # nodes: with more it still shows at 1 GiB
 
 
 def predicted(case: Case, op: Op, sizes: Sequence[int]) -> OpPrediction:
@@ -210,7 +211,7 @@ def predicted(case: Case, op: Op, sizes: Sequence[int]) -> OpPrediction:
     try:
         model = _model_of(case, op)
     except UnknownError as why:
-        rows = tuple(_bounded(size, limit.busbw, op.bus_factor(ranks)) for size in sizes)
+        rows = tuple(_bounded(size, limit.busbw, case, op) for size in sizes)
         unknown = (f"algorithm and start-up time: {why}", *limit.unknown)
         return OpPrediction(op, rows, limit.limited_by, limit.lowered_by, unknown)
     scale = model.scale(limit.busbw)
@@ -218,9 +219,10 @@ def predicted(case: Case, op: Op, sizes: Sequence[int]) -> OpPrediction:
     return OpPrediction(op, rows, limit.limited_by, limit.lowered_by, limit.unknown)
 
 
-def _bounded(size: int, busbw: float | None, factor: float) -> Predicted:
-    """Return a size whose start-up is not known: only one that is large has a bandwidth then."""
-    if busbw is None or size < 2**30:
+def _bounded(size: int, busbw: float | None, case: Case, op: Op) -> Predicted:
+    """Return a size whose start-up is not known: only one that is large for so many nodes has a bandwidth then."""
+    factor = op.bus_factor(sum(part.ranks for part in case.values()))
+    if busbw is None or size < (LARGE if len(case) > _MANY else 2**30):
         return Predicted(size)
     return Predicted(size, seconds=size * factor / busbw / 1e9, busbw=busbw)
 
@@ -263,7 +265,7 @@ def _point_to_point(case: Case, op: Op, sizes: Sequence[int], ranks: int) -> OpP
             rates = [max((port.rate or 0 for port in part.ports), default=0) / 8 for part in case.values()]
             busbw = min(busbw, *rates) if all(rates) else None
             term = "one NIC: the ranks at the ends of a node"
-    rows = tuple(_bounded(size, busbw, op.bus_factor(ranks)) for size in sizes)
+    rows = tuple(_bounded(size, busbw, case, op) for size in sizes)
     unknown = ("the start-up time of sends, which NCCL's cost model does not have", *limit.unknown)
     return OpPrediction(op, rows, term, limit.lowered_by, unknown)
 
