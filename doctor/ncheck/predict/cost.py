@@ -23,10 +23,6 @@ ALLOWED: Mapping[Op, tuple[Algorithm, ...]] = {
     Op.REDUCE_SCATTER: (RING, NVLS, PAT),
     Op.BROADCAST: (RING,),
 }
-FUNCTIONS = {
-    Op.ALL_REDUCE: "allreduce", Op.ALL_GATHER: "allgather", Op.REDUCE_SCATTER: "reducescatter",
-    Op.BROADCAST: "broadcast",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)

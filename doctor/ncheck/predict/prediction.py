@@ -22,7 +22,7 @@ from ncheck.nccl.hca import selected
 from ncheck.nccl.net_plugin import loaded
 from ncheck.nccl.settings import PlacedSetting, is_on, release_of
 from ncheck.plan.inputs import logged_in, rdma_everywhere, slots_per_node
-from ncheck.predict.cost import FUNCTIONS, NEAR_TO_FAR, Cost, Costs, Graphs, Job, allowed, channels_for, costs, seconds
+from ncheck.predict.cost import ALLOWED, NEAR_TO_FAR, Cost, Costs, Graphs, Job, allowed, channels_for, costs, seconds
 from ncheck.predict.graphs import Machine, channels_of, graphs_of
 from ncheck.predict.machine import UnknownError, machine_of
 from ncheck.predict.releases import RING, Algorithm, Protocol, Rules, rules_of
@@ -205,9 +205,7 @@ def predicted(case: Case, op: Op, sizes: Sequence[int]) -> OpPrediction:
     if ranks < 2:  # noqa: PLR2004  it takes two
         nothing = "a single rank, which sends nothing"
         return OpPrediction(op, tuple(map(Predicted, sizes)), unknown=(nothing,))
-    if op not in FUNCTIONS:
-        return _point_to_point(case, op, sizes, ranks)
-    limit = links_of(case) if op is Op.ALL_REDUCE else _by_ring(case)
+    limit = links_of(case, op)
     try:
         model = _model_of(case, op)
     except UnknownError as why:
@@ -227,17 +225,10 @@ def _bounded(size: int, busbw: float | None, case: Case, op: Op) -> Predicted:
     return Predicted(size, seconds=size * factor / busbw / 1e9, busbw=busbw)
 
 
-def _by_ring(case: Case) -> Expected:
-    """Return what the links carry where a ring is all that there is."""
-    ring = links_of({name: part.set("NCCL_ALGO", RING.value) for name, part in case.items()})
-    known = links_of(case).lowered_by
-    return replace(ring, lowered_by=tuple(why for why in ring.lowered_by if why in known))
-
-
-def links_of(case: Case) -> Expected:
-    """Return what the links carry in an all-reduce: what a bandwidth test is held to."""
+def links_of(case: Case, op: Op) -> Expected:
+    """Return what the links carry: what a bandwidth test is held to."""
     nodes, ranks = tuple(case), tuple(part.ranks for part in case.values())
-    step = Step(1, Stage.ALL if len(nodes) > 1 else Stage.INSIDE, Method.NCCL, nodes, ranks, (LARGE,))
+    step = Step(1, Stage.ALL if len(nodes) > 1 else Stage.INSIDE, Method.NCCL, nodes, ranks, (LARGE,), op=op)
     results = {
         name: NodeResult(step, (), tuple(port.name for port in part.ports), version=part.version, used=_used(part))
         for name, part in case.items()
@@ -247,27 +238,6 @@ def links_of(case: Case) -> Expected:
 
 def _used(part: Part) -> tuple[str, ...]:
     return (f"NET/{part.plugin}",) if part.plugin else () if part.ports else ("NET/Socket",)
-
-
-def _point_to_point(case: Case, op: Op, sizes: Sequence[int], ranks: int) -> OpPrediction:
-    """All-to-all and send-recv have no algorithm, and NCCL's model no start-up for them.
-
-    A rank of a node with g ranks sends (N-g)/N of its data to other nodes in an all-to-all of N ranks; in a ring of
-    sends one rank of each node sends to another node.
-    """
-    limit = _by_ring(case)
-    most = max(part.ranks for part in case.values())
-    busbw, term = limit.busbw, limit.limited_by
-    if busbw is not None and len(case) > 1:
-        if op is Op.ALL_TO_ALL:
-            busbw, term = busbw / most * (ranks - 1) / (ranks - most), f"{term}, shared by {most} ranks"
-        else:
-            rates = [max((port.rate or 0 for port in part.ports), default=0) / 8 for part in case.values()]
-            busbw = min(busbw, *rates) if all(rates) else None
-            term = "one NIC: the ranks at the ends of a node"
-    rows = tuple(_bounded(size, busbw, case, op) for size in sizes)
-    unknown = ("the start-up time of sends, which NCCL's cost model does not have", *limit.unknown)
-    return OpPrediction(op, rows, term, limit.lowered_by, unknown)
 
 
 @dataclass(frozen=True)
@@ -308,6 +278,8 @@ class _Model:
 
 def _model_of(case: Case, op: Op) -> _Model:
     """Return NCCL's model of a job on these nodes. Raises UnknownError."""
+    if op not in ALLOWED:
+        raise UnknownError("NCCL's cost model has none for sends and receives")
     versions = {part.version for part in case.values()}
     if len(versions) > 1 or "" in versions:
         raise UnknownError("which NCCL runs" if "" in versions else f"how NCCL {' and '.join(sorted(versions))} differ")
