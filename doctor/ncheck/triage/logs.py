@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import BinaryIO
 
 from ncheck.lazy_dataclass import dataclass
@@ -18,6 +19,7 @@ from ncheck.triage.clue import Clue
 from ncheck.triage.diagnosis import Diagnosis
 from ncheck.triage.dump_files import DumpFiles, dump_files
 from ncheck.triage.flight_recorder import analyse
+from ncheck.triage.inspector import InspectorFiles, is_inspector
 from ncheck.triage.judge import diagnoses_of, headline
 from ncheck.triage.lines import LogLine
 from ncheck.triage.log_clues import clue_of_trouble, clues_of
@@ -52,7 +54,7 @@ def examine_logs(paths: Iterable[str], stdin: BinaryIO, refusal: Refusal = not_r
 
     `refusal` says of the real path of a file that was opened why it must not be read, or "".
     """
-    scan, named = Scan(), tuple(paths)
+    scan, inspector, named = Scan(), InspectorFiles(), tuple(paths)
     recorded = dump_files(named, refusal)
     unread: list[Unreadable] = [*recorded.unread.values()]
     for source in list(sources(named, stdin, refusal)):
@@ -61,23 +63,24 @@ def examine_logs(paths: Iterable[str], stdin: BinaryIO, refusal: Refusal = not_r
         if isinstance(source, Unreadable):
             unread.append(source)
         else:
-            _read(scan, source, unread)
+            _read(scan, inspector, source, unread)
     wait = shown_in(scan, recorded.dumps.values())
-    clues = (*_of_logs(scan), *_of_dumps(recorded))
+    clues = (*_of_logs(scan), *_of_dumps(recorded), *inspector.clues)
     diagnoses = limited(diagnoses_of(clues, one_node=on_one_node(scan.context)), wait)
-    healthy = not diagnoses and any(log.steps or log.done for log in scan.logs)
+    healthy = not diagnoses and (inspector.answers or any(log.steps or log.done for log in scan.logs))
     summary = _summary(scan, diagnoses, unread, healthy=healthy)
-    files = len(scan.logs) + len(recorded.dumps)
+    if inspector.files and not (diagnoses or healthy or any(log.lines for log in scan.logs)):
+        summary = "NCCL Inspector's files alone do not decide it"
+    files = len(scan.logs) + len(recorded.dumps) + inspector.files
     unreadable = tuple(replace(one, name=printable(one.name)) for one in unread)
     causes = {one.cause for one in diagnoses}
     sampled = [log.index for log in scan.logs if log.sampled]
     notes = ("" if "ibverbs_missing" in causes else verbs_note(scan.context),
              wait.note if wait and any(one.limit for one in diagnoses) else "",
-             names_note(line.text for line in scan.context),
+             names_note(line.text for line in scan.context), inspector.note(),
              *choice_notes(scan.context, sampled, blamed="algorithm_differs" in causes))  # fmt: skip
-    return LogReport(
-        diagnoses, healthy, summary, files, sum(log.lines for log in scan.logs), unreadable, tuple(filter(None, notes))
-    )
+    lines = inspector.lines + sum(log.lines for log in scan.logs)
+    return LogReport(diagnoses, healthy, summary, files, lines, unreadable, tuple(filter(None, notes)))
 
 
 def _of_dumps(recorded: DumpFiles) -> Iterator[Clue]:
@@ -88,8 +91,11 @@ def _of_dumps(recorded: DumpFiles) -> Iterator[Clue]:
         yield replace(clue, text="", lines=(LogLine(0, printable(clue.text, 400), file=file),))
 
 
-def _read(scan: Scan, source: LogSource, unread: list[Unreadable]) -> None:
-    """Read one log. What is no text is left out of a folder in silence, and reported if the user named it."""
+def _read(scan: Scan, inspector: InspectorFiles, source: LogSource, unread: list[Unreadable]) -> None:
+    """Read one log, or file of NCCL Inspector.
+
+    What is no text is left out of a folder in silence, and reported if the user named it.
+    """
 
     def guarded(chunks: Iterator[bytes]) -> Iterator[bytes]:
         try:
@@ -100,7 +106,12 @@ def _read(scan: Scan, source: LogSource, unread: list[Unreadable]) -> None:
     failed: list[str] = []
     try:
         with source.open() as chunks:
-            scan.read(source.name, guarded(chunks))
+            whole = guarded(chunks)
+            start = next(whole, b"")
+            if is_inspector(start):
+                inspector.read(source.name, chain((start,), whole))
+            else:
+                scan.read(source.name, chain((start,), whole))
     except UnreadableError as error:
         failed.append(str(error))
     if failed and (source.chosen or failed[0] != "is not text"):
