@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from .command import Run
-from .layers import ADA, STANDINS
+from .command import Run, begin, listing
+from .layers import ADA, NCCL, PACKAGES, STANDINS, compiled
 from .node import Node
-from .promises import QUICK
+from .promises import HANGS, PATIENT, QUICK, nothing_left
 from .ward import Row, Ward, hold, on, ward
 
 DRIVER = "/sys/bus/pci/drivers/amdgpu"
@@ -34,6 +34,15 @@ def turn_to_amd(node: Node, tool: str, gpus: int = 8, without_driver: int = 0) -
                 f"ln -s {folder} /sys/bus/pci/drivers/amdgpu",
             ]
     node.sh("; ".join(lines))
+
+
+def install_rocm(node: Node) -> None:
+    """Replace NCCL by RCCL and HIP, with two GPUs; RCCL reads a file of its own."""
+    node.sh(f"rm -r /{PACKAGES}/nvidia*; mkdir /opt/rocm; mkdir -p /usr/lib")
+    node.write("/usr/lib/librccl.so.1", compiled(NCCL / "nccl.c", "-DRCCL", "-DCODE=22203", '-DTEXT="2.22.3"'), 0o755)
+    node.write("/usr/lib/libamdhip64.so.6", compiled(NCCL / "hip.c"), 0o755)
+    node.write("/etc/nccl.conf", "NCCL_SOCKET_IFNAME==nothing\n")  # RCCL does not read it
+    node.write("/etc/rccl.conf", f"RCCL_MSCCL_ENABLE={0 if node.name.endswith('1') else 1}\n")
 
 
 def bad_memory(node: Node) -> None:
@@ -62,6 +71,8 @@ def amd() -> Iterator[Ward]:
     def prepare(made: Ward) -> None:
         for name, tool in zip(made.whole, ("amd-smi", "amd-smi", "rocm-smi", "rocm-smi"), strict=True):
             turn_to_amd(made.lab.nodes[made.lab.names.index(name)], tool)
+            if tool == "amd-smi":
+                install_rocm(made.lab.nodes[made.lab.names.index(name)])
 
     with ward(ROWS, whole=4, prepare=prepare) as made:
         yield made
@@ -90,3 +101,15 @@ def test_healthy_nodes_are_green_by_either_tool_for_an_ordinary_user(amd: Ward, 
     for system in systems:
         assert (system["gpus"]["models"], system["gpus"]["driver"]) == ({"AMD Instinct MI300X": 8}, "6.16.6")
         assert system["topology"] == "8 GPUs, XGMI all to all"
+
+
+def test_rccl_sums_over_two_nodes_and_its_own_file_is_compared(amd: Ward) -> None:
+    listing(amd.lab, [f"{name} slots=1" for name in amd.whole[:2]], ADA)
+    with nothing_left(amd.lab):
+        asked = ("probe", "nodes.txt", "-o", "json", "--sizes", "64K", "--repeats", "1", *PATIENT)
+        run = begin(amd.lab, *asked, user=ADA).wait(HANGS)
+    assert (run.report["probe"]["ran"], run.report["probe"]["means"]) == (True, "nccl")
+    (whole,) = (one for one in run.report["measurements"] if one["stage"] == "all")
+    assert (whole["nodes"], [point["wrong"] for point in whole["curve"]]) == (list(amd.whole[:2]), [0, 0])
+    assert {code: nodes for code, nodes in run.failed().items() if code.startswith("NC7")} == {}
+    assert run.finding("NC335")["fix"] == "sudo sed -i 's/^RCCL_MSCCL_ENABLE=.*/RCCL_MSCCL_ENABLE=0/' /etc/rccl.conf"

@@ -1,7 +1,8 @@
 """NCCL settings differ between nodes
 
 ## What it finds
-NCCL variables that are set on some nodes only, or to different values, in the job's environment or in nccl.conf.
+NCCL variables, with RCCL also RCCL_*, that are set on some nodes only, or to different values, in the job's environment
+or in nccl.conf (RCCL: rccl.conf).
 Variables that may rightly differ (NCCL_SOCKET_IFNAME, NCCL_IB_HCA, NCCL_HOSTID, NCCL_TOPO_FILE and the like) and
 NCCL_DEBUG are not compared.
 
@@ -11,7 +12,7 @@ node, they wait for messages that never come, or the job runs at the speed of th
 forgotten file on a single node.
 
 ## What to type
-`env | grep NCCL_` and `cat /etc/nccl.conf ~/.nccl.conf` on the named nodes.
+`env | grep CCL_` and `cat /etc/[nr]ccl.conf ~/.[nr]ccl.conf` on the named nodes.
 """
 
 from __future__ import annotations

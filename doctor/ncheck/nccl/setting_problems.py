@@ -11,7 +11,7 @@ from ncheck.facts.infiniband import HcaPort
 from ncheck.hostlist import fold
 from ncheck.model.check import Fix, Problem
 from ncheck.nccl.hca import active, selected
-from ncheck.nccl.settings import MACHINE_FILE, PlacedSetting, is_on
+from ncheck.nccl.settings import OWN, PlacedSetting, is_on
 from ncheck.parity import nodes_by_value, split
 from ncheck.text import sudo_for
 
@@ -126,7 +126,7 @@ def ignored_lines(environment: EnvironmentFacts) -> Iterator[tuple[str, str, str
 def _why_ignored(line: str) -> str:
     name, equals, _ = line.partition("=")
     words = name.split()
-    if not words or line.lstrip().startswith("#") or not any(word.startswith("NCCL_") for word in words):
+    if not words or line.lstrip().startswith("#") or not any(word.startswith(OWN) for word in words):
         return ""
     if not equals:
         return "it has no ="
@@ -137,7 +137,7 @@ def _why_ignored(line: str) -> str:
 
 def command_to_repair(path: str) -> str:
     """Return a command that rewrites such lines in the form that NCCL reads."""
-    change = r"s/^\s*(export\s+)?(NCCL_[A-Z0-9_]+)(\s*=\s*|\s+)/\2=/"
+    change = r"s/^\s*(export\s+)?([NR]CCL_[A-Z0-9_]+)(\s*=\s*|\s+)/\2=/"
     return f"{sudo_for(path)}sed -i -E {quote(change)} {quote(path)}"
 
 
@@ -157,7 +157,7 @@ def _aligned(odd: PlacedSetting | None, wanted: PlacedSetting | None) -> Fix:
     """Return the command that sets a variable as the other nodes have it."""
     if odd is not None:
         return odd.set_to(wanted.value if wanted else "")
-    if wanted is None or not (wanted.file or wanted.variable.startswith("NCCL_")):
+    if wanted is None or not (wanted.file or wanted.variable.startswith(OWN)):
         return login_variables.where_set(wanted.variable) if wanted else Fix("env", look=True)
-    line, file = quote(f"{wanted.variable}={wanted.value}"), wanted.file or MACHINE_FILE
+    line, file = quote(f"{wanted.variable}={wanted.value}"), wanted.file or wanted.machine_file
     return Fix(f"echo {line} | {sudo_for(file)}tee -a {quote(file)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from pathlib import PurePosixPath
 from shlex import quote
 from string import ascii_letters, digits
 
@@ -19,7 +20,8 @@ from ncheck.model.fact import Absent, Unread
 from ncheck.text import sudo_for
 
 GLOO = "GLOO_SOCKET_IFNAME"
-MACHINE_FILE = "/etc/nccl.conf"
+MACHINE_FILE, OF_RCCL = "/etc/nccl.conf", "/etc/rccl.conf"  # a node has read one or the other
+OWN = ("NCCL_", "RCCL_")  # how the names of NCCL's variables begin, and those that RCCL adds
 
 Release = tuple[int, ...]
 
@@ -52,6 +54,7 @@ class PlacedSetting:
     value: str
     file: str = ""
     start_up: tuple[Assignment, ...] = ()
+    machine_file: str = MACHINE_FILE  # of this node, for all its users
 
     @property
     def described(self) -> str:
@@ -113,12 +116,20 @@ def placed_settings(environment: EnvironmentFacts, release: Release) -> Mapping[
 
 def _placed(environment: EnvironmentFacts, release: Release) -> Mapping[str, tuple[str, str]]:
     other = _named_file(environment, release)
-    users = [path for path in environment.files if (path == other if other else path.endswith("/.nccl.conf"))]
-    settings = {name: (value, "") for name, value in environment.variables.items() if name.startswith("NCCL_")}
-    for path in (*users, MACHINE_FILE):
+    users = [path for path in environment.files if (path == other if other else path.endswith(_USERS))]
+    settings = {name: (value, "") for name, value in environment.variables.items() if name.startswith(OWN)}
+    for path in (*users, machine_file(environment)):
         for name, value in _assignments(environment.files.get(path, Absent("not there"))):
             settings.setdefault(name, (value, path))
     return settings
+
+
+_USERS = ("/.nccl.conf", "/.rccl.conf")
+
+
+def machine_file(environment: EnvironmentFacts) -> str:
+    """Return the file of a node that sets NCCL's variables for all users; RCCL's where that one was read."""
+    return OF_RCCL if OF_RCCL in environment.files else MACHINE_FILE
 
 
 def _assignments(lines: tuple[str, ...] | Unread | Absent) -> Iterator[tuple[str, str]]:
@@ -150,7 +161,8 @@ def settings_at(environment: EnvironmentFacts, release: Release) -> dict[str, Pl
 
 def setting_at(environment: EnvironmentFacts, name: str, value: str, file: str = "") -> PlacedSetting:
     """Return a variable with its value and its place: the file, or the lines of start-up files."""
-    return PlacedSetting(name, value, file, () if file else environment.start_up.get(name, ()))
+    start_up = () if file else environment.start_up.get(name, ())
+    return PlacedSetting(name, value, file, start_up, machine_file(environment))
 
 
 def settings_everywhere(cluster: Cluster) -> dict[str, dict[str, PlacedSetting]]:
@@ -186,7 +198,7 @@ def settings_that_steer_the_choice(
 
 
 def _named_file(environment: EnvironmentFacts, release: Release) -> str:
-    """Return the file that NCCL reads in place of ~/.nccl.conf, "" for none."""
+    """Return the file that NCCL reads in place of the one in the home directory, "" for none."""
     return environment.variables.get("NCCL_CONF_FILE", "") if release >= CONF_FILE_VARIABLE else ""
 
 
@@ -198,10 +210,15 @@ def lasting(
     `everywhere`: all nodes get the same value, so that a home directory that they share may hold it.
     """
     known, line = settings_at(environment, release).get(variable), quote(f"{variable}={value}")
-    if known and (everywhere or known.file == MACHINE_FILE):
+    machine = machine_file(environment)
+    if known and (everywhere or known.file == machine):
         return known.set_to(value)
     own = next((path for path in environment.files if path == _named_file(environment, release)), "")
-    users = f"echo {line} | {sudo_for(own)}tee -a {quote(own)}" if own else f"echo {line} >> ~/.nccl.conf"
-    append = users if everywhere else f"echo {line} | sudo tee -a {MACHINE_FILE}"
+    users = (
+        f"echo {line} | {sudo_for(own)}tee -a {quote(own)}"
+        if own
+        else f"echo {line} >> ~/.{PurePosixPath(machine).name}"
+    )
+    append = users if everywhere else f"echo {line} | sudo tee -a {machine}"
     removal = known.set_to("") if known else Fix("")
     return removal if removal.look else Fix("; ".join(filter(None, (removal.line, append))))

@@ -158,12 +158,12 @@ def _for_an_admin(finding: Finding, cluster: Cluster) -> bool:
 
 def _lasting(node: str, variable: str, plan: LaunchPlan, cluster: Cluster) -> Fix | None:
     """Return the command that gives a variable of NCCL the plan's value in all jobs of a node; None if not known."""
-    from ncheck.nccl.settings import lasting, releases_of
+    from ncheck.nccl.settings import OWN, lasting, releases_of
 
     common, own = plan.env.get(variable), plan.per_node.get(node, {}).get(variable)
     value = (own or common or Setting(None, "")).value
     environment, nccl = (cluster.known[node].get(fact) for fact in (EnvironmentFacts, LoadedNcclFacts))
-    if value is None or not variable.startswith("NCCL_") or not isinstance(environment, EnvironmentFacts):
+    if value is None or not variable.startswith(OWN) or not isinstance(environment, EnvironmentFacts):
         return None
     return lasting(variable, value, environment, releases_of(nccl)[-1], everywhere=own is None)
 

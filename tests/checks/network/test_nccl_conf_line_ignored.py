@@ -18,7 +18,7 @@ def test_spaces_around_the_equals_sign_are_reported_with_a_line_that_removes_the
     assert judge([nccl_conf_line_ignored], {"n1": node("NCCL_DEBUG=WARN", "NCCL_SOCKET_IFNAME = eth0")}).findings == [
         Finding("NC334", "nccl-conf-line-ignored", Severity.WARNING, ("n1",),
                 f"NCCL ignores 'NCCL_SOCKET_IFNAME = eth0' in {CONF}: the blanks count as part of the name",
-                (), r"sudo sed -i -E 's/^\s*(export\s+)?(NCCL_[A-Z0-9_]+)(\s*=\s*|\s+)/\2=/' /etc/nccl.conf"),
+                (), r"sudo sed -i -E 's/^\s*(export\s+)?([NR]CCL_[A-Z0-9_]+)(\s*=\s*|\s+)/\2=/' /etc/nccl.conf"),
     ]  # fmt: skip
 
 

@@ -66,6 +66,19 @@ def test_a_value_that_should_last_goes_to_the_file_that_nccl_reads() -> None:
     assert lasting("NCCL_IB_TC", "106", environment, OLD) == Fix("echo NCCL_IB_TC=106 >> ~/.nccl.conf")
 
 
+def test_on_gpus_of_amd_the_files_are_those_of_rccl() -> None:
+    files = {"/root/.rccl.conf": ("RCCL_MSCCL_ENABLE=0",), "/etc/rccl.conf": ("NCCL_IB_TC=106", "RCCL_MSCCL_ENABLE=1")}
+    environment = EnvironmentFacts({"NCCL_ALGO": "Tree"}, files)
+    assert settings_in_force(environment, NEW) == {
+        "NCCL_ALGO": "Tree", "RCCL_MSCCL_ENABLE": "0", "NCCL_IB_TC": "106",
+    }  # fmt: skip
+    line = "echo NCCL_IB_SL=1 "
+    assert lasting("NCCL_IB_SL", "1", environment, NEW) == Fix(f"{line}>> ~/.rccl.conf")
+    own = lasting("NCCL_IB_SL", "1", environment, NEW, everywhere=False)
+    assert own == Fix(f"{line}| sudo tee -a /etc/rccl.conf")
+    assert lasting("NCCL_IB_TC", "1", environment, NEW).line.endswith(" /etc/rccl.conf")
+
+
 def test_a_setting_knows_its_place_and_the_command_that_changes_it() -> None:
     environment = EnvironmentFacts({"NCCL_ALGO": "Tree"}, {"/etc/nccl.conf": ("NCCL_PROTO=LL",)})
     algorithm, protocol = settings_of(environment, Absent("no NCCL")).values()

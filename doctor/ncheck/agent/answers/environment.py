@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # One pattern a line of thought: libraries, launchers, what a launcher sets, where programs and libraries come from.
 PATTERNS = (
-    "NCCL_*", "UCX_*", "UCC_*", "GLOO_*", "TP_SOCKET_*", "TORCH_NCCL_*", "FI_*", "RDMAV_*", "MLX5_*", "IBV_*",
+    "NCCL_*", "RCCL_*", "UCX_*", "UCC_*", "GLOO_*", "TP_SOCKET_*", "TORCH_NCCL_*", "FI_*", "RDMAV_*", "MLX5_*", "IBV_*",
     "OMPI_*", "OPAL_*", "PMIX_*", "PMI_*", "PRTE_*", "I_MPI_*", "MPICH_*", "HYDRA_*", "HOROVOD_*", "HCOLL_*",
     "MASTER_*", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "TF_CONFIG", "SLURM_JOB_ID", "SLURM_NNODES",
     "CUDA_*", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
@@ -42,12 +42,14 @@ START_UP_FILES = (
     "~/.pam_environment", "/etc/environment", "/etc/security/pam_env.conf", "/etc/bash.bashrc", "/etc/bashrc",
     "/etc/profile", "/etc/profile.d/*.sh", "/etc/zsh/zshenv", "/etc/ssh/sshd_config", "/etc/ssh/sshd_config.d/*.conf",
 )  # fmt: skip
+# What shows that a driver is there. A machine with both has an AMD GPU for its screen.
+AMD_DRIVER, NVIDIA_DRIVER = "/sys/module/amdgpu", ("/sys/module/nvidia", "/proc/driver/nvidia")
 _MOST_PLACES = 8  # of one variable
 
 READS = (
     "the agent's own environment variables, by name: " + " ".join(PATTERNS),
     "values of names like " + " ".join(SECRET) + " stay on the node",
-    "$NCCL_CONF_FILE or ~/.nccl.conf, /etc/nccl.conf",
+    "$NCCL_CONF_FILE or ~/.nccl.conf, /etc/nccl.conf; with AMD's driver alone ~/.rccl.conf, /etc/rccl.conf",
     "whether what " + ", ".join(FILES + FOLDERS) + " name is there",
     "the numbers of the lines that set one of these variables in " + " ".join(START_UP_FILES),
 )
@@ -139,10 +141,14 @@ def _clean(value: str) -> str:
 
 
 def _paths(environment: "Environment") -> "List[str]":
-    """Name NCCL's files in the order in which it reads them."""
-    named = environment.get("NCCL_CONF_FILE")
-    home = os.path.join(os.path.expanduser("~"), ".nccl.conf")
-    return [named or home, "/etc/nccl.conf"]
+    """Name NCCL's files, or RCCL's, in the order in which it reads them (RCCL source, misc/param.cc)."""
+    name = "rccl.conf" if _is_of_amd() else "nccl.conf"
+    home = os.path.join(os.path.expanduser("~"), "." + name)
+    return [environment.get("NCCL_CONF_FILE") or home, "/etc/" + name]
+
+
+def _is_of_amd() -> bool:
+    return os.path.exists(AMD_DRIVER) and not any(map(os.path.exists, NVIDIA_DRIVER))
 
 
 def _lines(path: str) -> "Lines":
