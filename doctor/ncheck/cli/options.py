@@ -271,6 +271,10 @@ PREDICTED = (
         "Prediction", "--model", metavar="KEY=VALUE,...", help="Instead: the model, and how it is split over GPUs."
     ),
     _option(
+        "Prediction", "--compute", metavar="TIME",
+        help="With --model and nodes: how long a step computes, as 1.2s or 800ms.",
+    ),
+    _option(
         "Prediction", "--from", "recording", metavar="DIR",
         help="Predict from a recording (--record DIR), without nodes.",
     ),

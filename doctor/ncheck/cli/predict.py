@@ -28,11 +28,12 @@ from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS
 @NODES
 @options(PREDICTED, WHICH, SSH, JOB, RANKS, TIME, CONFIG)
 @click.pass_context
-def predict(
+def predict(  # noqa: PLR0913, PLR0917  the options
     context: click.Context,
     /,
     nodes: tuple[str, ...],
     model: str | None,
+    compute: str | None,
     recording: str | None,
     outputs: tuple[str, ...],
     **flags: object,
@@ -49,9 +50,10 @@ def predict(
     that the nodes load. What is not known is said to be unknown. Exit code: 1 if that is a bandwidth or a node.
 
     With --model it predicts what one GPU exchanges in one training step instead: bytes by collective, with the formulas
-    and their sources. Nothing is guessed of computing.
+    and their sources; with nodes also the seconds on them. How long a step computes is given, or left out.
 
     \b
+    ncheck predict nodes.txt --model params=8B,layers=32,hidden=4096,seq=8192,dp=32,zero=3 --compute 1.2s
     ncheck predict --model params=70B,layers=80,hidden=8192,seq=8192,micro=16,dp=8,tp=8,pp=4,zero=1
     ncheck predict --model params=8B,layers=32,hidden=4096,seq=8192,dp=64,zero=3 -o json
 
@@ -67,20 +69,31 @@ def predict(
     experts top_k active ep      mixture of experts: active is the parameters that a token uses
     moe_layers etp               layers with experts; tensor parallel in an expert  [layers, tp]
     """  # noqa: D301  click ends a paragraph's folding at \b
-    if model is not None:
-        return _training(context, model, outputs, {**flags, "nodes": nodes, "from": recording})
+    if model is not None and not (nodes or recording or flags["hosts"] or flags["slurm"]):
+        return _training(context, model, outputs, {**flags, "compute": compute})
+    if compute is not None and model is None:
+        raise click.UsageError("--compute is about a model: add --model", context)
     if recording is not None and (named := [word for word in (*nodes, flags["hosts"]) if word]):
         raise click.UsageError(f"--from {recording} names the nodes: remove {named[0]}", context)
     from ncheck.pipeline import look, look_again
     from ncheck.predict.cluster import FACTS, predict_cluster
     from ncheck.predict.table import FORMS
+    from ncheck.predict.training import seconds_of, training_run
 
+    run, seconds = (training_run(model) if model is not None else None), seconds_of(compute)
     if recording is not None:
         settings = settings_of({**flags, "local": True, "slurm": None})
         cluster = look_again(recording, FACTS)
     else:
         settings = settings_of({**flags, "nodes_file": nodes_file(context, nodes)})
         cluster = look(settings, observer_for(sys.stderr, os.environ, settings.longest), FACTS)
+    if run is not None:
+        from ncheck.predict.show import FORMS as OF_MODEL
+        from ncheck.predict.step_time import predict_step
+
+        step = predict_step(cluster, run, settings.slots, seconds)
+        print_in(OF_MODEL, outputs, step)
+        return EXIT_FINDINGS if step.exchanges and step.seconds is None else EXIT_CLEAN
     prediction = predict_cluster(cluster, settings.ops, settings.sizes, settings.slots)
     print_in(FORMS, outputs, prediction)
     return EXIT_CLEAN if prediction.known else EXIT_FINDINGS
@@ -88,9 +101,10 @@ def predict(
 
 def _training(context: click.Context, model: str, outputs: tuple[str, ...], given: Mapping[str, object]) -> int:
     from ncheck.predict.show import FORMS
-    from ncheck.predict.training import training_run
+    from ncheck.predict.training import StepPrediction, exchanges, training_run
 
     if other := next((name for name, value in given.items() if value not in (None, (), "")), None):
-        raise click.UsageError(f"--model is about a model alone: remove {other}", context)
-    print_in(FORMS, outputs, training_run(model))
+        raise click.UsageError(f"--model without nodes counts bytes alone: remove {other}, or name the nodes", context)
+    run = training_run(model)
+    print_in(FORMS, outputs, StepPrediction(run, exchanges(run)))
     return EXIT_CLEAN

@@ -1,4 +1,4 @@
-"""What a training step exchanges, as text and as JSON."""
+"""What a training step exchanges, and how long that takes, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -6,42 +6,88 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from ncheck.predict.training import Exchange, TrainingRun, exchanges
+from ncheck.predict.training import SHARDED, Exchange, StepPrediction, Timed, TrainingRun
 from ncheck.report.tables import aligned
+from ncheck.text import printable
 
 _HEADS = ("what", "operation", "group", "calls", "of each", "one GPU sends")
+_TIMED = ("nodes x ranks", "time")
+_LONGEST = 400
 
 
-def as_text(run: TrainingRun) -> str:
-    """Return what one GPU exchanges in a step as a table, with the formulas below it."""
-    lines, found = [_headline(run), ""], exchanges(run)
-    if not found:
+def as_text(step: StepPrediction) -> str:
+    """Return what one GPU exchanges in a step as a table, with the times, and the formulas below it."""
+    lines = [_headline(step.run), ""]
+    if not step.exchanges:
         return "\n".join([*lines, "Nothing is exchanged: every group has one GPU."]) + "\n"
-    rows = [
-        (each.what, each.op, f"{each.group.name}={each.group.size}", f"{each.calls:,}", _bytes(each.size),
-         _bytes(each.sent))
-        for each in found
-    ]  # fmt: skip
-    lines += ["In one step, the busiest GPU:", "", *aligned((_HEADS, *rows), left=3)]
-    lines += ["", *(f"{op}: {_bytes(sent)} a step" for op, sent in by_op(found).items()), "", "formulas:"]
-    lines += [f"  {each.what}, {each.op}: {each.formula}\n    {each.source}" for each in found]
-    return "\n".join([*lines, "", *_notes(run)]) + "\n"
+    heads: tuple[str, ...] = _HEADS
+    rows = [_cells(each) for each in step.exchanges]
+    if step.timed:
+        heads = (*_HEADS, *_TIMED)
+        rows = [
+            (*row, f"{one.nodes} x {one.ranks}", _time(one.seconds)) for row, one in zip(rows, step.timed, strict=True)
+        ]
+    lines += ["In one step, the busiest GPU:", "", *aligned((heads, *rows), left=3), "", *_totals(step)]
+    lines += ["", "formulas:"]
+    lines += [f"  {_name(each)}: {each.formula}\n    {each.source}" for each in step.exchanges]
+    return "\n".join([*lines, "", *_notes(step.run), *step.notes]) + "\n"
 
 
-def as_json(run: TrainingRun) -> str:
-    """Return the same as JSON; sizes in bytes."""
-    found = exchanges(run)
+def as_json(step: StepPrediction) -> str:
+    """Return the same as JSON; sizes in bytes, times in seconds."""
+    run = step.run
+    times = [asdict(one) for one in step.timed] if step.timed else [None] * len(step.exchanges)
     whole = {
         "schema": "ncheck.predict/1", "model": asdict(run), "gpus": run.gpus, "tokens": run.tokens,
-        "exchanges": [{**asdict(each), "sent": each.sent} for each in found], "sent": by_op(found),
-        "notes": list(_notes(run)),
+        "exchanges": [
+            {**asdict(each), "sent": each.sent, "time": time}
+            for each, time in zip(step.exchanges, times, strict=True)
+        ],
+        "sent": by_op(step.exchanges), "seconds": step.seconds, "compute": step.compute,
+        "notes": [*_notes(run), *step.notes],
     }  # fmt: skip
     return json.dumps(whole, indent=2) + "\n"
 
 
 def by_op(found: Sequence[Exchange]) -> dict[str, int]:
     """Return the bytes that one GPU sends in a step, by operation."""
-    return {op: sum(each.sent for each in found if each.op == op) for op in dict.fromkeys(each.op for each in found)}
+    ops = dict.fromkeys(each.op for each in found)
+    return {op.value: sum(each.sent for each in found if each.op is op) for op in ops}
+
+
+def _cells(each: Exchange) -> tuple[str, ...]:
+    group = f"{each.group.name}={each.group.size}"
+    return each.what, each.op.value, group, f"{each.calls:,}", _bytes(each.size), _bytes(each.sent)
+
+
+def _totals(step: StepPrediction) -> Iterator[str]:
+    """Yield the bytes by operation, or where a step is timed, its time and what it is made of."""
+    if not step.timed:
+        yield from (f"{op}: {_bytes(sent)} a step" for op, sent in by_op(step.exchanges).items())
+        return
+    both = list(zip(step.exchanges, step.timed, strict=True))
+    known = sum(one.seconds or 0.0 for one in step.timed)
+    least = "" if step.seconds is not None else "at least "
+    yield f"communication: {least}{_time(known)} a step, if nothing of it overlaps"
+    if step.compute is not None:
+        both_ways = f"a step takes {_time(max(known, step.compute))} to {_time(known + step.compute)}"
+        share = known / (known + step.compute)
+        yield f"with {_time(step.compute)} of computing: {both_ways}; communication is {least}{share:.0%} of the latter"
+    for each, one in sorted(both, key=lambda row: -(row[1].seconds or 0.0)):
+        yield printable(f"  {_name(each)}: {_why(one)}", _LONGEST)
+
+
+def _why(one: Timed) -> str:
+    """Return what most of the time goes to."""
+    if one.seconds is None:
+        return f"unknown: {one.unknown}"
+    if 2 * one.start_up > one.seconds:
+        return f"{_time(one.seconds)}, of which {_time(one.start_up)} is start-up: larger and fewer calls would help"
+    return f"{_time(one.seconds)}, limited by {one.limited_by}"
+
+
+def _name(each: Exchange) -> str:
+    return f"{each.what}, {each.op.value}"
 
 
 def _headline(run: TrainingRun) -> str:
@@ -57,7 +103,7 @@ def _notes(run: TrainingRun) -> Iterator[str]:
     yield "Gradients and parameters go layer by layer; a framework's buckets change the calls, not the bytes."
     if not run.vocab:
         yield "The embeddings are counted as part of the layers (vocab= counts them where they are)."
-    if run.zero == 2:  # noqa: PLR2004
+    if run.zero == SHARDED - 1:
         yield "ZeRO 2 as DeepSpeed does it; FSDP's SHARD_GRAD_OP gathers the parameters once a micro-batch."
     if run.zero > 1 and run.pp > 1:
         yield f"DeepSpeed refuses zero={run.zero} with pp; torchtitan keeps the parameters between micro-batches then."
@@ -80,4 +126,11 @@ def _bytes(number: float) -> str:
     return f"{number:.0f} B"
 
 
-FORMS: Mapping[str, Callable[[TrainingRun], str]] = {"text": as_text, "json": as_json}
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "unknown"
+    scale, unit = next(((scale, unit) for scale, unit in ((1, "s"), (1e-3, "ms")) if seconds >= scale), (1e-6, "us"))
+    return f"{seconds / scale:.3g} {unit}"
+
+
+FORMS: Mapping[str, Callable[[StepPrediction], str]] = {"text": as_text, "json": as_json}

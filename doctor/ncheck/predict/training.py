@@ -14,15 +14,13 @@ from dataclasses import fields, replace
 
 from ncheck.errors import NcheckError
 from ncheck.lazy_dataclass import dataclass
+from ncheck.model.op import Op
 
 MEGATRON = "Narayanan et al. 2021, arXiv 2104.04473"
 SEQUENCE = "Korthikanti et al. 2022, arXiv 2205.05198, 4.2.2"
 ZERO = "Rajbhandari et al. 2020, arXiv 1910.02054, section 7"
 RING = "Liu et al. 2023, arXiv 2310.01889; Transformer Engine, context_parallel.py"
 GSHARD = "Lepikhin et al. 2020, arXiv 2006.16668; Megatron Core, token_dispatcher.py"
-
-ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER = "all-reduce", "all-gather", "reduce-scatter"
-ALL_TO_ALL, SEND_RECV = "all-to-all", "send-recv"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +112,19 @@ def training_run(text: str) -> TrainingRun:
     )  # fmt: skip
 
 
+_TIME = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(s|ms)")  # "1.2s", "800ms"
+
+
+def seconds_of(text: str | None) -> float | None:
+    """Read --compute. Raises NcheckError for what is no time."""
+    if text is None:
+        return None
+    time = _TIME.fullmatch(text)
+    if not time or not float(time[1]):
+        raise NcheckError(f"--compute: expected a time such as 1.2s or 800ms, not {text!r}")
+    return float(time[1]) * (1 if time[2] == "s" else 1e-3)
+
+
 def _value(key: str, text: str) -> int | str:
     if key in ("dtype", "grads"):
         if text not in _BYTES:
@@ -191,10 +202,16 @@ class Group:
     size: int
     stride: int
 
-    def on_nodes(self, gpus_per_node: int) -> tuple[int, int]:
-        """Return how many nodes the first group spans, and the most of its ranks on one of them."""
-        ranks = Counter(rank * self.stride // gpus_per_node for rank in range(self.size))
-        return len(ranks), max(ranks.values())
+    def placed(self, world: int, gpus_per_node: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """Return where the groups of so many ranks lie: each group's (node, ranks there), each placement once."""
+        block = self.size * self.stride
+        firsts = (start + offset for start in range(0, world, block) for offset in range(self.stride))
+        ranks = (range(first, first + block, self.stride) for first in firsts)
+        return tuple(
+            dict.fromkeys(
+                tuple(Counter(rank // gpus_per_node for rank in one).items()) for one in ranks if one[-1] < world
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -202,7 +219,7 @@ class Exchange:
     """One kind of collective operation of a step: `calls` of `size` bytes each, and the rule that says so."""
 
     what: str
-    op: str
+    op: Op
     group: Group
     calls: int
     size: int
@@ -211,14 +228,43 @@ class Exchange:
 
     @property
     def sent(self) -> int:
-        """The bytes that one GPU sends in a step, by a ring (nccl-tests' bus bandwidth is this per second)."""
-        return round(self.calls * self.size * factor(self.op, self.group.size))
+        """The bytes that one GPU sends in a step, by a ring: bus bandwidth is this per second."""
+        return round(self.calls * self.size * self.op.bus_factor(self.group.size))
 
 
-def factor(op: str, ranks: int) -> float:
-    """Return what one rank sends of an operation's size: nccl-tests, doc/PERFORMANCE.md."""
-    share = (ranks - 1) / ranks
-    return {ALL_REDUCE: 2 * share, SEND_RECV: 1.0}.get(op, share)
+@dataclass(frozen=True)
+class Timed:
+    """What one exchange takes in a step: of `seconds`, None if unknown, `start_up` does not depend on the bytes.
+
+    `nodes` and `ranks`: how many nodes a group spans, and its ranks on the fullest; `limited_by`: the slowest link.
+    """
+
+    nodes: int
+    ranks: int
+    seconds: float | None = None
+    start_up: float = 0.0
+    limited_by: str = ""
+    unknown: str = ""
+
+
+@dataclass(frozen=True)
+class StepPrediction:
+    """What one step exchanges, and where it is timed on a cluster, how long each exchange takes, in the same order.
+
+    `compute`: the seconds that a step computes, as the user gave it.
+    """
+
+    run: TrainingRun
+    exchanges: tuple[Exchange, ...]
+    timed: tuple[Timed, ...] = ()
+    compute: float | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def seconds(self) -> float | None:
+        """The seconds of communication in a step if nothing overlaps; None where one is unknown, or none is timed."""
+        known = [one.seconds for one in self.timed if one.seconds is not None]
+        return sum(known) if self.timed and len(known) == len(self.timed) else None
 
 
 def exchanges(run: TrainingRun) -> tuple[Exchange, ...]:
@@ -238,14 +284,14 @@ def _of_tensors(run: TrainingRun) -> Iterator[Exchange]:
     if not run.sp:
         calls = run.micro * (parts * (2 + again) + ends)
         per_layer = 2 * (2 + again)
-        yield Exchange(what, ALL_REDUCE, group, calls, size, f"{per_layer} a layer and micro-batch, of {whole}",
+        yield Exchange(what, Op.ALL_REDUCE, group, calls, size, f"{per_layer} a layer and micro-batch, of {whole}",
                        f"{MEGATRON}, 3.2")  # fmt: skip
         return
     gathers, scatters = run.micro * (parts * (3 + again)), run.micro * (parts * (2 + again) + ends)
     gathers += 2 * run.micro if run.vocab else 0
-    yield Exchange(what, ALL_GATHER, group, gathers, size,
+    yield Exchange(what, Op.ALL_GATHER, group, gathers, size,
                    f"{2 * (3 + again)} a layer and micro-batch, of {whole}", SEQUENCE)  # fmt: skip
-    yield Exchange(what, REDUCE_SCATTER, group, scatters, size,
+    yield Exchange(what, Op.REDUCE_SCATTER, group, scatters, size,
                    f"{2 * (2 + again)} a layer and micro-batch, of {whole}", SEQUENCE)  # fmt: skip
 
 
@@ -254,7 +300,7 @@ def _of_context(run: TrainingRun) -> Iterator[Exchange]:
     rounds = 4 if run.recompute else 3
     size = 2 * run.batch * run.seq // run.cp * max(1, run.kv // run.tp) * run.width
     calls = run.micro * run.stage_layers * rounds * (run.cp - 1)
-    yield Exchange("keys and values", SEND_RECV, Group("cp", run.cp, run.tp), calls, size,
+    yield Exchange("keys and values", Op.SEND_RECV, Group("cp", run.cp, run.tp), calls, size,
                    f"{rounds} x (cp-1) a layer and micro-batch, of 2 x batch x seq/cp x kv/tp", RING)  # fmt: skip
 
 
@@ -263,9 +309,9 @@ def _of_tokens(run: TrainingRun) -> Iterator[Exchange]:
     layers, again = run.micro * min(run.moe_layers, run.stage_layers), 1 if run.recompute else 0
     size = run.batch * run.seq // (run.cp * run.tp) * run.top_k * run.hidden * run.width
     tokens = "batch x seq/(cp x tp) x top_k x hidden"
-    yield Exchange("tokens to experts and back", ALL_TO_ALL, Group("ep", run.ep, run.etp), layers * 2 * (2 + again),
+    yield Exchange("tokens to experts and back", Op.ALL_TO_ALL, Group("ep", run.ep, run.etp), layers * 2 * (2 + again),
                    size, f"{2 * (2 + again)} an MoE layer and micro-batch, of {tokens}", GSHARD)  # fmt: skip
-    for op in (ALL_GATHER, REDUCE_SCATTER):
+    for op in (Op.ALL_GATHER, Op.REDUCE_SCATTER):
         yield Exchange("tokens of split experts", op, Group("etp", run.etp if run.experts else 1, 1),
                        layers * (2 + again), size * run.etp,
                        f"{2 + again} an MoE layer and micro-batch, of etp x {tokens}", GSHARD)  # fmt: skip
@@ -275,7 +321,8 @@ def _of_pipeline(run: TrainingRun) -> Iterator[Exchange]:
     """Between stages: activations go on and their gradients back; of two stages, each sends one of both less."""
     size = run.batch * run.seq // run.cp * run.hidden * run.width // (run.tp if run.sp else 1)
     calls = run.micro * (2 * run.vp - (1 if run.pp == 2 else 0))  # noqa: PLR2004  two stages
-    yield Exchange("activations between stages", SEND_RECV, Group("pp", run.pp, run.tp * run.cp * run.dp), calls, size,
+    group = Group("pp", run.pp, run.tp * run.cp * run.dp)
+    yield Exchange("activations between stages", Op.SEND_RECV, group, calls, size,
                    f"2 x vp a micro-batch, of batch x seq/cp x hidden{'/tp' if run.sp else ''}",
                    f"{MEGATRON}, 2.2 and 3.2")  # fmt: skip
 
@@ -296,8 +343,8 @@ def _of_parameters(run: TrainingRun) -> Iterator[Exchange]:
     if run.tied and run.pp > 1:
         group = Group("first and last stage", 2, run.tp * run.cp * run.dp * (run.pp - 1))
         size = embedding // run.tp * _BYTES[run.grads]
-        yield Exchange("gradients of the tied embedding", ALL_REDUCE, group, 1, size, "1 a step, of vocab x hidden/tp",
-                       "Megatron-LM, finalize_model_grads.py")  # fmt: skip
+        yield Exchange("gradients of the tied embedding", Op.ALL_REDUCE, group, 1, size,
+                       "1 a step, of vocab x hidden/tp", "Megatron-LM, finalize_model_grads.py")  # fmt: skip
 
 
 def _of_replicas(run: TrainingRun, group: Group, parameters: int, of: str) -> Iterator[Exchange]:
@@ -306,11 +353,11 @@ def _of_replicas(run: TrainingRun, group: Group, parameters: int, of: str) -> It
     count = run.stage_layers
     grads, values = parameters * _BYTES[run.grads] // count, parameters * run.width // count
     if not run.zero:
-        yield Exchange(gradients, ALL_REDUCE, group, count, grads, f"once a step, all {gradients} of the GPU", ZERO)
+        yield Exchange(gradients, Op.ALL_REDUCE, group, count, grads, f"once a step, all {gradients} of the GPU", ZERO)
         return
     scatters, often = (run.micro, "once a micro-batch") if run.zero > 1 else (1, "once a step")
-    yield Exchange(gradients, REDUCE_SCATTER, group, count * scatters, grads, f"{often}, all {gradients} of the GPU",
+    yield Exchange(gradients, Op.REDUCE_SCATTER, group, count * scatters, grads, f"{often}, all {gradients} of the GPU",
                    ZERO)  # fmt: skip
     gathers, often = (2 * run.micro, "twice a micro-batch") if run.zero == SHARDED else (1, "once a step")
-    yield Exchange(weights, ALL_GATHER, group, count * gathers, values, f"{often}, all {weights} of the GPU",
+    yield Exchange(weights, Op.ALL_GATHER, group, count * gathers, values, f"{often}, all {weights} of the GPU",
                    ZERO)  # fmt: skip

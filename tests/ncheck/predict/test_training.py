@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from ncheck.cli.main import main
-from ncheck.predict.training import Group, exchanges, training_run
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.pipeline import look_again
+from ncheck.predict.cluster import FACTS
+from ncheck.predict.step_time import predict_step
+from ncheck.predict.training import Group, StepPrediction, exchanges, training_run
 
 
 def sent(model: str) -> dict[tuple[str, str, str], tuple[int, int]]:
@@ -115,10 +121,11 @@ def test_embeddings_belong_to_the_first_and_the_last_stage() -> None:
 
 
 def test_a_group_lies_on_the_nodes_that_the_order_of_ranks_gives_it() -> None:
-    assert Group("tp", 8, 1).on_nodes(8) == (1, 8)
-    assert Group("dp", 4, 8).on_nodes(8) == (4, 1)
-    assert Group("dp", 8, 2).on_nodes(8) == (2, 4)
-    assert Group("tp", 16, 1).on_nodes(8) == (2, 8)
+    assert Group("tp", 8, 1).placed(32, 8) == (((0, 8),), ((1, 8),), ((2, 8),), ((3, 8),))
+    assert Group("dp", 4, 8).placed(32, 8) == (((0, 1), (1, 1), (2, 1), (3, 1)),)
+    assert Group("dp", 8, 2).placed(32, 8) == (((0, 4), (1, 4)), ((2, 4), (3, 4)))
+    assert Group("tp", 12, 1).placed(24, 8) == (((0, 8), (1, 4)), ((1, 4), (2, 8)))
+    assert Group("first and last stage", 2, 24).placed(32, 8) == (((0, 1), (3, 1)),)
 
 
 def test_text_names_bytes_formulas_and_sources(capsys: pytest.CaptureFixture[str]) -> None:
@@ -159,7 +166,7 @@ def test_json_has_every_number(capsys: pytest.CaptureFixture[str]) -> None:
     assert read["exchanges"][0] == {
         "what": "gradients", "op": "reduce-scatter", "group": {"name": "dp", "size": 64, "stride": 1}, "calls": 50,
         "size": 300 * 10**6, "formula": "once a micro-batch, all gradients of the GPU",
-        "source": "Rajbhandari et al. 2020, arXiv 1910.02054, section 7", "sent": 15 * 10**9 * 63 // 64,
+        "source": "Rajbhandari et al. 2020, arXiv 1910.02054, section 7", "sent": 15 * 10**9 * 63 // 64, "time": None,
     }  # fmt: skip
 
 
@@ -198,3 +205,72 @@ def test_bad_input_is_one_clear_line(capsys: pytest.CaptureFixture[str], model: 
     code, out, err = told(capsys, "--model", model)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(f"ncheck: --model: {reason}")
+
+
+HEALTHY = str(Path(__file__).parents[3] / "fixtures" / "healthy-4x8-h100")  # 8 H100 and 8 x 400 Gb/s on each node
+SMALL = "params=8B,layers=32,hidden=4096,seq=8192,micro=4"
+
+
+def timed(model: str, **variables: str) -> StepPrediction:
+    """Time a step on the four nodes, on which these variables are set."""
+    cluster = look_again(HEALTHY, FACTS)
+    known = {
+        name: {**facts, EnvironmentFacts: EnvironmentFacts(variables, {})} for name, facts in cluster.known.items()
+    }
+    return predict_step(replace(cluster, known=known), training_run(model), None, None)
+
+
+def test_each_group_is_timed_where_it_lies() -> None:
+    step = timed(f"{SMALL},dp=4,tp=8,zero=1")
+    found = {each.what: one for each, one in zip(step.exchanges, step.timed, strict=True)}
+    activations, gradients = found["activations of each layer"], found["gradients"]
+    assert (activations.nodes, activations.ranks, gradients.nodes, gradients.ranks) == (1, 8, 4, 1)
+    assert "NVL" in activations.limited_by
+    assert gradients.limited_by == "one NIC: 1 x 400 Gb/s"
+    carried = 2 * 8e9 / 8 * 3 / 4 / 50e9  # the parameters of a GPU in bf16, by a ring of four, over 400 Gb/s
+    assert (gradients.seconds or 0) - gradients.start_up == pytest.approx(carried, rel=0.01)
+    assert step.seconds == sum(one.seconds or 0 for one in step.timed)
+
+
+def test_groups_of_a_node_share_its_nics() -> None:
+    model = f"{SMALL},dp=4,tp=8,zero=1"
+    alone = timed(model, NCCL_IB_HCA="=mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1,mlx5_4:1,mlx5_5:1,mlx5_6:1,mlx5_7:1").timed[
+        1
+    ]
+    crowded = timed(model, NCCL_IB_HCA="=mlx5_0:1,mlx5_1:1").timed[1]
+    assert (alone.seconds or 0) - alone.start_up == pytest.approx(((crowded.seconds or 0) - crowded.start_up) / 4)
+    assert crowded.limited_by == "one NIC: 1 x 400 Gb/s, shared by 8 groups"
+
+
+def test_what_is_not_known_of_a_link_leaves_the_step_unknown() -> None:
+    step = timed(f"{SMALL},dp=4,tp=8", NCCL_NET="Socket")
+    assert [(one.seconds is None, bool(one.unknown)) for one in step.timed] == [(False, False), (True, True)]
+    assert step.seconds is None
+
+
+def test_the_share_of_communication_and_what_it_goes_to(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = told(capsys, "--from", HEALTHY, "--model", f"{SMALL},dp=4,tp=8,zero=1", "--compute", "1.2s")
+    lines = out.splitlines()
+    assert (code, err) == (0, "")
+    assert lines[4].endswith("one GPU sends  nodes x ranks     time")
+    assert lines[6].split()[-5:-2] == ["4", "x", "1"]
+    assert any(line.startswith("with 1.2 s of computing: a step takes 1.2 s to 1.") for line in lines)
+    assert any("gradients, reduce-scatter: " in line and "limited by one NIC" in line for line in lines)
+    tiny = "params=124M,layers=12,hidden=768,seq=64,dp=32,tp=1,zero=0"
+    _, out, _ = told(capsys, "--from", HEALTHY, "--model", tiny)
+    assert "is start-up: larger and fewer calls would help" in out
+
+
+@pytest.mark.parametrize(("args", "reason"), [
+    (("--from", HEALTHY, "--model", f"{SMALL},dp=8"), "--model: dp x tp x pp x cp needs 8 GPUs, and the nodes have 32"),
+    (("--from", HEALTHY, "--model", f"{SMALL},dp=32", "--compute", "1.2"),
+     "--compute: expected a time such as 1.2s or 800ms, not '1.2'"),
+    (("--model", f"{SMALL},dp=32", "--compute", "1s"), "--model without nodes counts bytes alone: remove compute"),
+    (("--from", HEALTHY, "--compute", "1s"), "--compute is about a model: add --model"),
+])  # fmt: skip
+def test_a_time_that_cannot_be_is_one_clear_line(
+    capsys: pytest.CaptureFixture[str], args: tuple[str, ...], reason: str
+) -> None:
+    code, out, err = told(capsys, *args)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"ncheck: {reason}")
