@@ -1,4 +1,4 @@
-"""This node's rank of an all-reduce by torch.distributed over gloo, on CPUs, and the store where such ranks meet.
+"""This node's rank of a collective by torch.distributed over gloo, on CPUs, and the store where such ranks meet.
 
 torch is imported once per node, in a child that keeps running (gloo_rank.py). If another rank has died, gloo waits
 longer than its own time limit: a late rank is ended, with all that it started.
@@ -72,9 +72,9 @@ def _request(arguments: "Arguments", limit: float) -> "Dict[str, Any]":
     seconds = max(0.5, limit - _TO_END)
     return {
         "step": "{} {}".format(arguments["round"], " ".join(arguments["group"])), "meeting": arguments["meeting"],
-        "rank": arguments["first"], "world": sum(arguments["ranks"]), "sizes": arguments["sizes"],
-        "repeats": arguments["repeats"], "seconds": min(arguments["seconds"], seconds), "timeout": seconds,
-        "variables": arguments["variables"],
+        "rank": arguments["first"], "world": sum(arguments["ranks"]), "op": arguments["op"],
+        "sizes": arguments["sizes"], "repeats": arguments["repeats"],
+        "seconds": min(arguments["seconds"], seconds), "timeout": seconds, "variables": arguments["variables"],
     }  # fmt: skip
 
 

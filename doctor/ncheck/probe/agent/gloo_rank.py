@@ -1,4 +1,4 @@
-"""Ranks of all-reduces by torch.distributed over gloo, on CPUs; and the store at which such ranks meet.
+"""Ranks of collectives by torch.distributed over gloo, on CPUs; and the store at which such ranks meet.
 
 The job's interpreter, which has torch, runs this text by `python3 -B -c TEXT ASKED` and imports torch once: the store
 and each rank are forked from it. With {"store": own ip, or ""} it writes messages, lines of JSON after "ncheck:"
@@ -7,7 +7,7 @@ library   {"version", "path"}
 store     {"port"}
 
 and then reads one line for each step until its input ends: {"step": a unique name, "meeting": {"address",
-"port"}, "rank", "world", "sizes", "repeats", "seconds": for measuring, "timeout": for all of it, "variables":
+"port"}, "rank", "world", "op", "sizes", "repeats", "seconds": for measuring, "timeout": for all of it, "variables":
 {NAME: value|null}}. For a step it writes {"pid"} of the rank, which leads a process group, and {"ended": its wait
 status}; the rank writes
 
@@ -19,7 +19,8 @@ failure   {"failure": words}
 done      {"done": true}: all is measured that there is time for
 
 Element i of rank r is v(i) x (r % 7 + 1), v(i) being a small whole number that depends on the position: a float holds
-every partial sum exactly, and a missing or misplaced part is found.
+every partial sum exactly, and a missing or misplaced part is found. Where nothing is summed up, each rank begins at a
+position of its own. A reduce-scatter is not measured: torch makes one over gloo of an all-reduce.
 """
 
 import json
@@ -35,11 +36,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Iterable, Iterator, List, Tuple
 
+    Tensor = Any
     Task = Dict[str, Any]  # of one step, as it comes from the parent
 
 FEW = 3  # repeats where there is little time
 PART = 0.25  # of the time that is left, for one size: the rest is for larger ones
 PERIOD, FACTORS = 127, 7
+APART = 31  # elements from where one rank begins to where the next one does
+ALL_REDUCE, ALL_GATHER, ALL_TO_ALL, BROADCAST = "all-reduce", "all-gather", "all-to-all", "broadcast"
 FLOAT = 4  # bytes
 COPIES = 4  # of a size in memory, while it is verified
 SHORTEST = 1e-6  # seconds: no clock is trusted below
@@ -121,6 +125,7 @@ class Rank:
 
         self.torch, self.distributed = torch, distributed
         self.rank, self.world, self.sizes = asked["rank"], asked["world"], sorted(asked["sizes"])
+        self.op: str = asked["op"]
         self.repeats, self.few = asked["repeats"], min(FEW, asked["repeats"])
         self.last = (0, 0.0)  # bytes, and seconds of one
         torch.set_num_threads(1)  # to fill and verify is not gloo's work, and other ranks run here as well
@@ -147,7 +152,7 @@ class Rank:
                 smallest = min(other for other in self.sizes if other >= size)
                 send(note="left out from {} bytes on: {}".format(smallest, why))
                 break
-            send(step="all-reduce of {} bytes".format(size))
+            send(step="{} of {} bytes".format(self.op, size))
             self.measure(size, wanted=wanted)
         self.distributed.barrier()  # a rank that ends closes its connections
         send(done=True)
@@ -176,25 +181,62 @@ class Rank:
         fits = max(FEW, int(left / (max(seconds, SHORTEST) * SPENT)))
         return -self.largest(-min(self.repeats, fits))
 
+    def elements(self, rank: int, start: int, count: int) -> "Tensor":
+        """Return so many elements of a rank from this one on, where nothing is summed up."""
+        first = start + rank * APART
+        values = (self.torch.arange(first, first + PERIOD) % PERIOD + 1) * (rank % FACTORS + 1)
+        return values.float().repeat(count // PERIOD + 1)[:count]
+
+    def contents(self, size: int) -> "Tuple[Tensor, Tensor]":
+        """Return what this rank sends, and what it must have afterwards."""
+        count, part = max(1, size // FLOAT), max(1, size // FLOAT // self.world)
+        ranks, rank = range(self.world), self.rank
+        if self.op == ALL_REDUCE:
+            values = self.elements(0, 0, count)  # as they are, once
+            return values * (rank % FACTORS + 1), values * sum(other % FACTORS + 1 for other in ranks)
+        if self.op == ALL_GATHER:
+            received = self.torch.cat([self.elements(other, 0, part) for other in ranks])
+            return self.elements(rank, 0, part), received
+        if self.op == ALL_TO_ALL:
+            received = self.torch.cat([self.elements(other, rank * part, part) for other in ranks])
+            return self.elements(rank, 0, self.world * part), received
+        source = 0 if self.op == BROADCAST else (rank - 1) % self.world
+        return self.elements(rank, 0, count), self.elements(source, 0, count)
+
+    def operate(self, data: "Tensor", received: "Tensor") -> None:
+        """Run the operation once; in place `received` holds what this rank sends."""
+        if self.op == ALL_REDUCE:
+            self.distributed.all_reduce(received)
+        elif self.op == BROADCAST:
+            self.distributed.broadcast(received, src=0)
+        elif self.op == ALL_GATHER:
+            self.distributed.all_gather(list(received.chunk(self.world)), data)
+        elif self.op == ALL_TO_ALL:
+            self.distributed.all_to_all_single(received, data)
+        else:
+            sending = self.distributed.isend(data, (self.rank + 1) % self.world)
+            self.distributed.recv(received, (self.rank - 1) % self.world)
+            sending.wait()
+
     def measure(self, size: int, *, wanted: bool) -> None:
-        values = (self.torch.arange(max(1, size // FLOAT)) % PERIOD + 1).float()
-        factors = [rank % FACTORS + 1 for rank in range(self.world)]
+        data, right = self.contents(size)
+        in_place = self.op in (ALL_REDUCE, BROADCAST)
         times: "List[float]" = []
         wrong, repeats = 0, 0
         while len(times) <= repeats:
-            data = values * factors[self.rank]
+            received = data.clone() if in_place else self.torch.zeros_like(right)
             self.distributed.barrier()
             began = time.perf_counter()
-            self.distributed.all_reduce(data)
+            self.operate(data, received)
             times.append(time.perf_counter() - began)
-            wrong += int((data != values * sum(factors)).sum())
+            wrong += int((received != right).sum())
             if wanted and not repeats:
                 repeats = self.affordable(size, times[0])
         times = sorted(times[1:] or times)
         self.last = (size, median(times))
         if wanted:
             send(row={
-                "size": size, "in_place": True, "seconds": self.last[1], "fastest": times[0], "slowest": times[-1],
+                "size": size, "in_place": in_place, "seconds": self.last[1], "fastest": times[0], "slowest": times[-1],
                 "wrong": wrong, "timing": {"warm_ups": 1, "repeats": repeats, "iterations": 1},
             })  # fmt: skip
 

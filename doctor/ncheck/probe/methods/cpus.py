@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from ncheck.facts.interpreter import InterpreterFacts
 from ncheck.facts.links import ListenFacts
 from ncheck.hostlist import fold, is_v6
+from ncheck.model.op import Op
 from ncheck.nccl.settings import GLOO as GLOO_SOCKET_IFNAME
 from ncheck.probe.methods.driver import KIB, MIB, CannotTakePartError, Driver, NodeTask
 from ncheck.probe.node_result import Method, Stage
@@ -30,6 +31,7 @@ class Tcp(Driver):
     stages = frozenset({Stage.PAIR})
     sizes: ClassVar = {Stage.PAIR: (MIB, 8 * MIB, 64 * MIB, 512 * MIB)}
     least, most = 3.0, 20.0
+    ops: ClassVar = frozenset({Op.ALL_REDUCE, Op.SEND_RECV})  # both mean the same: each sends to the other
 
     def unfit(self, context: ProbeContext) -> str:
         """Return which nodes have no listener."""
@@ -101,12 +103,16 @@ _LARGE = (MIB, 16 * MIB, 64 * MIB)
 
 
 class Gloo(Driver):
-    """torch.distributed of the job's interpreter, one rank per node. Its all-reduce works in place only."""
+    """torch.distributed of the job's interpreter, one rank per node. Its all-reduce works in place only.
+
+    It has no reduce-scatter: torch makes one over gloo of an all-reduce (ProcessGroupGloo.cpp).
+    """
 
     method = Method.GLOO
     stages = frozenset({Stage.PAIR, Stage.SCALING, Stage.ALL})
     sizes: ClassVar = {Stage.PAIR: _LARGE, Stage.SCALING: _LARGE, Stage.ALL: (8, 64 * KIB, *_LARGE)}
     least, most = 3.0, 20.0
+    ops: ClassVar = frozenset(Op) - {Op.REDUCE_SCATTER}
     meets = True
     to_meet = 60.0  # torch is imported meanwhile, on every node: the steps begin when all have it
 

@@ -55,9 +55,9 @@ def meet(agent: Agent) -> Said:
 def asked(rank: int, meeting: Said, **changed: JsonValue) -> Answer:
     arguments: dict[str, JsonValue] = {
         "round": 1, "stage": "all", "method": "gloo", "group": list(NODES), "ranks": [1, 1],
-        "sizes": [8, 256 * KIB], "repeats": 5, "launcher": "agents", "net": "", "expect": None, "node": NODES[rank],
-        "planned": ["lo"], "timeout": 120.0, "variables": {"GLOO_SOCKET_IFNAME": "lo"}, "first": rank,
-        "meeting": {"address": meeting["address"], "port": meeting["port"]}, "seconds": 60.0,
+        "sizes": [8, 256 * KIB], "repeats": 5, "launcher": "agents", "net": "", "op": "all-reduce", "expect": None,
+        "node": NODES[rank], "planned": ["lo"], "timeout": 120.0, "variables": {"GLOO_SOCKET_IFNAME": "lo"},
+        "first": rank, "meeting": {"address": meeting["address"], "port": meeting["port"]}, "seconds": 60.0,
     }  # fmt: skip
     return Answer("step", 120.0, {**arguments, **changed}, round=1)
 
@@ -88,6 +88,19 @@ def test_two_ranks_sum_and_verify_every_size_and_meet_again_at_the_same_store(ag
             assert said["library"].endswith("/torch/__init__.py")
             assert said["carried"]["lo"]["sent"] > 256 * KIB
             assert said["start"] > 0
+
+
+@pytest.mark.usefixtures("torch")
+def test_other_operations_move_and_verify_every_element(agents: tuple[Agent, Agent]) -> None:
+    meeting = meet(agents[0])
+    for number, (op, in_place) in enumerate(
+        (("all-gather", False), ("all-to-all", False), ("broadcast", True), ("send-recv", False)), 1
+    ):
+        for said in steps(agents, meeting, round=number, op=op, repeats=2):
+            assert [(row["size"], row["in_place"], row["wrong"]) for row in said["rows"]] == [
+                (8, in_place, 0), (256 * KIB, in_place, 0),
+            ]  # fmt: skip
+            assert said["failure"] is None
 
 
 @pytest.mark.usefixtures("torch")

@@ -13,6 +13,7 @@ from ncheck.facts.nics import Address, Interface, SubnetAddress
 from ncheck.model.cluster import Cluster, Facts
 from ncheck.model.evidence import Login
 from ncheck.model.node import Node
+from ncheck.model.op import Op
 from ncheck.model.plan import LaunchPlan, Setting
 from ncheck.network.subnets import SubnetMembers
 from ncheck.parse.interface_names import Kind
@@ -142,3 +143,13 @@ def test_gloo_needs_torch_on_every_node_and_a_network() -> None:
 
 def test_neither_calls_itself_nccl() -> None:
     assert (TCP.method, GLOO.method) == (Method.TCP, Method.GLOO)
+
+
+def test_what_cpus_cannot_do_is_said() -> None:
+    assert {op: TCP.lacks(context(BOTH), op) for op in Op} == {
+        Op.ALL_REDUCE: "", Op.SEND_RECV: "", Op.ALL_GATHER: "tcp has no all-gather",
+        Op.REDUCE_SCATTER: "tcp has no reduce-scatter", Op.ALL_TO_ALL: "tcp has no all-to-all",
+        Op.BROADCAST: "tcp has no broadcast",
+    }  # fmt: skip
+    lacking = {op: why for op in Op if (why := GLOO.lacks(context(BOTH), op))}
+    assert lacking == {Op.REDUCE_SCATTER: "gloo has no reduce-scatter"}
