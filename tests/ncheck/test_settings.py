@@ -11,11 +11,13 @@ import pytest
 from ncheck.errors import SettingsError
 from ncheck.facts.expected import ExpectedFacts
 from ncheck.facts.requirements import Requirement
+from ncheck.model.op import Op
 from ncheck.settings import HostOverride, Ignore, JobEnvironment, Output, Settings, make_settings
 
 LINE_BREAK = "it contains a line break; join the commands with ';', as in 'module load nccl; source env.sh'"
 ONLY_A_FLAG = "is not allowed in a settings file"
 SIZES_AS = "write bytes per rank, as in 8, 64K, 1M, 1G, 8-1G or 1M,64M,1G"
+OPS_AS = "all-reduce, all-gather, reduce-scatter, all-to-all, broadcast, send-recv, training, moe"
 SIZES_FROM = ": expected a size from 8 bytes to 64G, a multiple of 4 bytes (a float)"
 OF_THE_MOMENT = "give it as an option of each run"
 
@@ -125,8 +127,10 @@ def test_sizes_are_a_list_a_range_of_powers_or_both(tmp_path: Path, typed: objec
 
 def test_the_probe_has_its_place_in_flags_and_in_the_file(tmp_path: Path) -> None:
     toml = 'probe = "nccl"\nprobe-time = 30\nprobe-launcher = "mpirun"\nsizes = "1M,1G"\nrepeats = 20\nexpect = 380'
+    toml += '\nops = ["moe", "broadcast"]'
     told = Settings(
         probe="nccl", probe_time=30.0, probe_launcher="mpirun", sizes=(2**20, 2**30), repeats=20, expect=380.0,
+        ops=(Op.ALL_REDUCE, Op.ALL_GATHER, Op.REDUCE_SCATTER, Op.ALL_TO_ALL, Op.BROADCAST),
     )  # fmt: skip
     assert made(tmp_path, toml) == told
     flags: dict[str, object] = {
@@ -136,6 +140,7 @@ def test_the_probe_has_its_place_in_flags_and_in_the_file(tmp_path: Path) -> Non
         "sizes": "1M,1G",
         "repeats": "20",
         "expect": "380",
+        "ops": "training,alltoall, broadcast,all-reduce",
     }
     (tmp_path / "ncheck.toml").unlink()
     assert made(tmp_path, None, None, **flags) == told
@@ -249,6 +254,8 @@ def test_nodes_on_the_command_line_replace_those_of_the_file(tmp_path: Path) -> 
         ({"probe_time": "1e9"}, "--probe-time: expected at most 86400 seconds (a day), not '1e9'"),
         ({"probe_time": "0"}, "--probe-time: expected a number of seconds above 0, not '0'"),
         ({"probe_launcher": "srun"}, "--probe-launcher: expected one of agents, mpirun, not 'srun'"),
+        ({"ops": "reduce"}, f"--op: expected {OPS_AS}, not 'reduce'"),
+        ({"ops": []}, "--op: it is empty"),
         ({"sizes": "big"}, f"--sizes: 'big' is not a size; {SIZES_AS}"),
         ({"sizes": "1M,"}, "--sizes: '1M,' lacks a size; write 8-1G, or 1M,64M,1G"),
         ({"sizes": ""}, "--sizes: '' lacks a size; write 8-1G, or 1M,64M,1G"),

@@ -15,6 +15,7 @@ from ncheck.hostlist import fold
 from ncheck.model.cluster import Cluster, FactType
 from ncheck.model.evidence import Answer, Command, File, Source, Tree
 from ncheck.model.node import Node
+from ncheck.model.op import Op
 from ncheck.settings import JobEnvironment, Settings
 
 _NONCE = "0123456789abcdef"  # a real run uses a random one
@@ -219,7 +220,8 @@ def _measured(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
     between = "between pairs of nodes" + ("" if settings.probe == "tcp" else ", and between all")
     inside = "" if settings.probe in ("tcp", "gloo") else "inside each node, "
     where = "inside the node" if len(nodes) == 1 else f"{inside}{between}"
-    yield "After that, unless errors affect the launch plan, bandwidth is measured"
+    ops = "" if settings.ops == (Op.ALL_REDUCE,) else f" of {', '.join(op.value for op in settings.ops)}"
+    yield f"After that, unless errors affect the launch plan, bandwidth{ops} is measured"
     yield f"for at most {settings.probe_time:.0f} s, {method}, {where}:"
     if settings.gpu_test != "none":
         yield from _answer(GPU_TEST)

@@ -147,13 +147,20 @@ def at_most_a_day(value: object) -> float:
 
 
 def ops(value: object) -> tuple[Op, ...]:
-    """Read operations and sets of them: "all-reduce,all-to-all", "moe"; a list in ncheck.toml and in Python."""
-    words = [text(part).strip() for part in (value if isinstance(value, (list, tuple)) else text(value).split(","))]
+    """Read operations and sets of them: "all-reduce,all-to-all", "moe"; a list in ncheck.toml and in Python.
+
+    Without the hyphens they are known, too: "alltoall", as programs call them.
+    """
+    words = value if isinstance(value, (list, tuple)) else text(value).split(",")
     known = {op.value: (op,) for op in Op} | SETS
-    for word in words:
-        if word not in known:
+    plain = {name.replace("-", ""): found for name, found in known.items()}
+    ops: list[Op] = []
+    for word in map(text, words or [""]):
+        found = plain.get(word.strip().replace("-", "").replace("_", ""))
+        if found is None:
             raise ValueError(f"expected {', '.join(known)}, not {quoted(word)}")
-    return tuple(dict.fromkeys(op for word in words for op in known[word]))
+        ops += found
+    return tuple(dict.fromkeys(ops))
 
 
 def sizes(value: object) -> tuple[int, ...]:

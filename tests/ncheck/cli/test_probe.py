@@ -89,6 +89,8 @@ def test_a_dry_run_tells_of_it(tmp_path: Path) -> None:
     done = run_ncheck("probe", "-H", "a,b", "--probe", "tcp", "--probe-time", "30", "--dry-run", cwd=tmp_path)
     assert done.returncode == 0
     assert "bandwidth is measured\nfor at most 30 s, with tcp, between pairs of nodes:\n" in done.stdout
+    done = run_ncheck("probe", "-H", "a,b", "--op", "training", "--dry-run", cwd=tmp_path)
+    assert "launch plan, bandwidth of all-reduce, all-gather, reduce-scatter is measured\nfor at most" in done.stdout
     assert "bandwidth is measured" not in run_ncheck("-H", "a,b", "--probe", "none", "--dry-run", cwd=tmp_path).stdout
 
 
