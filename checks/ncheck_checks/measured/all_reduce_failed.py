@@ -1,15 +1,15 @@
-"""The all-reduce failed, and why
+"""A collective operation failed, and why
 
 ## What it finds
-Steps of the probe that failed, one finding per cause. It searches what every rank printed and NCCL's log for known
-causes: different versions, a wrong interface, a refused or dropped connection, locked memory, /dev/shm, InfiniBand, the
-driver, a GPU that is used twice or out of memory. It names the node whose own log shows the cause, and lists nodes that
-only lost their connection to it separately. If a connection could not be made, it names the node that never succeeded
-although its partners did with others; if the fault can be at either end, it names both. A step that only ran out of the
-probe's time is unknown, and no node is blamed.
+Steps of the probe that failed, in all-reduce or in another operation of --op, one finding per cause. It searches what
+every rank printed and NCCL's log for known causes: different versions, a wrong interface, a refused or dropped
+connection, locked memory, /dev/shm, InfiniBand, the driver, a GPU that is used twice or out of memory. It names the
+node whose own log shows the cause, and lists nodes that only lost their connection to it separately. If a connection
+could not be made, it names the node that never succeeded although its partners did with others; if the fault can be at
+either end, it names both. A step that only ran out of the probe's time is unknown, and no node is blamed.
 
 ## Why it matters
-The job does the same all-reduce over the same network and libraries: it fails or hangs where the probe did.
+The job does the same operations over the same network and libraries: it fails or hangs where the probe did.
 
 ## What to type
 The command of the finding. If no rank reports a cause: `ncheck nodes.txt --mesh all --probe none` tests each link
@@ -28,13 +28,13 @@ from ncheck.facts.nics import NicFacts
 from ncheck.lazy_dataclass import dataclass
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Method, Stage, Step
-from ncheck.probe.results import Collective, FailureReport, collectives, failure_report, gaps
+from ncheck.probe.results import Collective, FailureReport, collectives, failure_report, gaps, named
 from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue
 from ncheck.triage.lines import LogLine
 from ncheck.triage.log_clues import clues_in
 
-# These have checks of their own, because they do no all-reduce.
+# These have checks of their own, because they run no operation of --op.
 ELSEWHERE = frozenset({Method.RDMA, Method.DIAGNOSTICS})
 _MOST_EVIDENCE = 9
 _OF_ITS_SHELL = ("export ", "ulimit ")  # what these set is gone when the shell ends in which they are typed
@@ -122,9 +122,9 @@ def unfinished(probed: Mapping[str, ProbeFacts]) -> tuple[Unfinished, ...]:
         for node, why in _short_of_time(one):
             doubts.setdefault(why, []).append(node)
     for node, facts in probed.items():
-        through = {result.step.stage for result in facts.results}
+        through = {(result.step.op, result.step.stage) for result in facts.results}
         for step in facts.skipped:
-            if step.step.stage not in through and step.step.method not in ELSEWHERE:
+            if (step.step.op, step.step.stage) not in through and step.step.method not in ELSEWHERE:
                 doubts.setdefault(f"{_place(step.step)} was skipped: {step.why}", []).append(node)
     return tuple(Unfinished(tuple(dict.fromkeys(nodes)), why) for why, nodes in doubts.items())
 
@@ -308,7 +308,7 @@ def _short_of_time(one: Collective) -> Iterator[tuple[str, str]]:
 def _place(step: Step) -> str:
     """Return what ran, and where."""
     where = {Stage.INSIDE: "inside the node", Stage.PAIR: "between two nodes", Stage.RAIL: "between two HCA ports"}
-    act = "TCP transfer" if step.method is Method.TCP else step.method.act
+    act = "TCP transfer" if step.method is Method.TCP else step.act
     return f"the {act} {where.get(step.stage, f'on {len(step.group)} nodes')}"
 
 
@@ -439,7 +439,7 @@ def all_reduce_failed(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
         fix = f"{_IN_JOB}: {broken.command}" if of_shell else broken.command
         yield Problem(
             message(broken), fix, broken.evidence, broken.nodes, where=where, look=not broken.mends, do=of_shell,
-            summary="all-reduce failed",
+            summary=f"{named(dict.fromkeys(step.op for step in broken.steps))} failed",
         )  # fmt: skip
     for unknown in unfinished(probed):
         yield Inconclusive(unknown.why, unknown.nodes)

@@ -1,9 +1,9 @@
 """The GPUs of one node are slower than those of its peers
 
 ## What it finds
-Nodes whose all-reduce inside the node reaches less than 0.85 of what nodes of the same GPU model usually reach. It
-compares only nodes without an expected bandwidth, because part of the chain is unknown: a new GPU model, or PCIe links
-that cannot be read.
+Nodes in which an operation (all-reduce, or what --op names) reaches less than 0.85 of what nodes of the same GPU model
+usually reach inside the node. It compares only nodes without an expected bandwidth, because part of the chain is
+unknown: a new GPU model, or PCIe links that cannot be read.
 
 ## Why it matters
 Equal nodes differ by a few percent. A node below that has a throttled GPU or broken links.
@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
+from ncheck.model.op import Op
 from ncheck.probe.expected import expected
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.gpu_test import SLOW_GPUS
@@ -31,23 +32,25 @@ from ncheck.probe.standing import PEERS_LOW, usual_inside
 @cluster_check("NC722", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS, by_kind=True, hardware=True)
 def bandwidth_below_peers(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     probed, hardware = cluster.facts(ProbeFacts), hardware_in(cluster)
-    groups: dict[tuple[int, Method], dict[str, float]] = {}
+    groups: dict[tuple[int, Method, Op], dict[str, float]] = {}
     for one in inside_runs(collectives(probed)):
         if expected(one, hardware).busbw is None:
-            groups.setdefault((one.step.world, one.step.method), {})[one.step.group[0]] = one.busbw or 0.0
-    compared = [values for values in groups.values() if len(values) > 1]
-    among = {node for values in compared for node in values}
+            groups.setdefault((one.step.world, one.step.method, one.step.op), {})[one.step.group[0]] = one.busbw or 0.0
+    compared = {key: values for key, values in groups.items() if len(values) > 1}
+    among = {node for values in compared.values() for node in values}
     if apart := tuple(node for node in cluster.names if node not in among):
         yield NotApplicable("no other node of its kind was measured without an expected bandwidth", apart)
-    for values in compared:
+    low: dict[str, list[str]] = {}  # what is slow inside a node, in any operation
+    for (_, _, op), values in compared.items():
         usual = usual_inside(values.values())
         for node, reached in values.items():
             if reached < PEERS_LOW * usual:
                 figures = f"{reached:.3g} GB/s, its peers {usual:.3g} ({reached / usual:.2f})"
-                own = [result for result in probed[node].results if result.step.stage is Stage.INSIDE]
-                evidence = tuple(one.text for one in observations(node, hardware[node], own))
-                fix = "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE"
-                yield Problem(
-                    f"all-reduce inside {node}: {figures}", fix, evidence, (node,), look=True, summary="slow GPUs",
-                    follows=SLOW_GPUS,
-                )  # fmt: skip
+                low.setdefault(node, []).append(f"{op.value} inside {node}: {figures}")
+    for node, messages in low.items():
+        own = [result for result in probed[node].results if result.step.stage is Stage.INSIDE]
+        evidence = tuple(one.text for one in observations(node, hardware[node], own))
+        fix = "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE"
+        yield Problem(
+            "; ".join(messages), fix, evidence, (node,), look=True, summary="slow GPUs", follows=SLOW_GPUS
+        )  # fmt: skip

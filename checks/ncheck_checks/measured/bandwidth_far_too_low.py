@@ -1,4 +1,4 @@
-"""The all-reduce is far slower than its links allow
+"""A collective operation is far slower than its links allow
 
 ## What it finds
 Bus bandwidths below 0.75 of what the detected links should give (bandwidth-low reports those from 0.75 to 0.85, and

@@ -1,13 +1,17 @@
-"""The all-reduce is slower than its links allow
+"""A collective operation is slower than its links allow
 
 ## What it finds
 Bus bandwidths from 0.75 to 0.85 of what the detected links should give: of each node by itself, of its best pair, and
-of all nodes. The expected bandwidth is computed from NVLinks, NVLS, PCIe and the rails in use, or given with --expect.
-The finding names the limiting component, and observed facts that lower the limit, such as a missing rail. Two nodes are
-expected at twice their NICs only where NCCL joins NVLS of both by a tree; nodes of one NVLink domain at their NVLinks;
-`at least` says that NCCL may reach more. Where part of the chain is unknown nothing is expected, and nodes are only
-compared with each other; a node for which alone nothing is expected is unknown. Plain sockets below 0.75 are reported
-here too, because a busy machine easily halves their bandwidth.
+of all nodes, in all-reduce and each other operation of --op by itself. Operations that are low on the same nodes are
+one finding; it says which are not. The expected bandwidth is computed from NVLinks, NVLS, PCIe and the rails in use, or
+given with --expect. The finding names the limiting component, and observed facts that lower the limit, such as a
+missing rail. Two nodes are expected at twice their NICs only where NCCL joins NVLS of both by a tree; nodes of one
+NVLink domain at their NVLinks; `at least` says that NCCL may reach more. All-gather, reduce-scatter and broadcast are
+expected at the NICs of a node between any number of nodes, and an all-to-all at the NIC of each GPU for the part of the
+data that leaves the node; for send-recv over NICs above 200 Gb/s, and between GPUs without NVSwitches, nothing is
+expected. Where part of the chain is unknown nothing is expected, and nodes are only compared with each other; a node
+for which alone nothing is expected is unknown. Plain sockets below 0.75 are reported here too, because a busy machine
+easily halves their bandwidth.
 
 ## Why it matters
 Healthy systems reach 0.93 and more. What is missing is lost in every step of the job.

@@ -1,7 +1,7 @@
 """Data left through another NIC than the planned one
 
 ## What it finds
-Nodes whose planned interfaces and HCA ports carried less than half of the data that left the node during an all-reduce,
+Nodes whose planned interfaces and HCA ports carried less than half of the data that left the node during an operation,
 while others carried the rest, by the kernel's counters before and after. The cards below a planned bond, VLAN or bridge
 count as planned.
 
@@ -20,9 +20,10 @@ from collections.abc import Collection, Iterator, Mapping
 from ncheck import HERE, PLAN, SLOW_NETWORK, NodeView, NotApplicable, Problem, Severity, node_check
 from ncheck.facts.nics import Interface, NicFacts
 from ncheck.lazy_dataclass import dataclass
+from ncheck.model.op import Op
 from ncheck.parse.interface_names import Kind
 from ncheck.probe.facts import ProbeFacts
-from ncheck.probe.node_result import Carried, Method, NodeResult
+from ncheck.probe.node_result import Carried, Method, NodeResult, Step
 from ncheck.text import moved
 
 MIB = 2**20
@@ -80,7 +81,8 @@ def _judged(facts: ProbeFacts) -> Iterator[NodeResult]:
     for result in facts.results:
         planned = _data_devices(result)
         counted = planned and all(device in result.carried for device in planned)
-        if result.step.method in _RUNS and len(result.step.group) > 1 and result.rows and counted:
+        leaves = len(result.step.group) > 1 and result.step.op is not Op.BROADCAST  # where a node may only receive
+        if result.step.method in _RUNS and leaves and result.rows and counted:
             yield result
 
 
@@ -95,9 +97,20 @@ def _sent(result: NodeResult, devices: Collection[str]) -> int:
 
 
 def _least(result: NodeResult) -> float:
-    """Return the bytes that this node must have sent: each size so often, and all but its own share of it once."""
-    nodes = len(result.step.group)
-    return sum(row.size for row in result.rows) * _RUNS[result.step.method] * (nodes - 1) / nodes
+    """Return the bytes that this node must have sent at least: each size so often."""
+    return sum(row.size for row in result.rows) * _RUNS[result.step.method] * _leaving(result.step)
+
+
+def _leaving(step: Step) -> float:
+    """Return the share of the size that each node sends to others at least, whatever the algorithm is."""
+    nodes = len(step.group)
+    if step.op is Op.SEND_RECV:  # one of its ranks to the next node
+        return 1.0
+    if step.op is Op.ALL_GATHER:  # its own part, once
+        return min(step.ranks) / step.world
+    if step.op is Op.ALL_TO_ALL:  # from each rank to each on other nodes
+        return min(ranks * (step.world - ranks) for ranks in step.ranks) / step.world
+    return (nodes - 1) / nodes  # all but its own share of the result
 
 
 def _others(result: NodeResult, nics: NicFacts) -> dict[str, int]:

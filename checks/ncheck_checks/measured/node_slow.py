@@ -5,8 +5,9 @@ Nodes whose pairs are all slow, or all fail, with at least two partners, of whic
 node has one rank, so that one NIC carries the data. Slow means below 0.8 of what is usual: of what the links of the
 pair should give if that is known, otherwise of what healthy pairs reach here. If NCCL uses sockets without an expected
 bandwidth it means below 0.5, because a busy processor slows them down as well. The evidence says whether the node is
-also slow by itself, and which of its rails carried nothing. If at least as many nodes are slow as fast, they are
-reported as one group.
+also slow by itself, and which of its rails carried nothing. Each operation of --op is judged by itself: a node that
+several show is one finding, and one that only all-to-all shows is named as such. If at least as many nodes are slow as
+fast, they are reported as one group.
 
 ## Why it matters
 All ranks wait for the slowest in every step: one node at half speed halves the speed of the job.

@@ -10,6 +10,7 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.model.board import Board
 from ncheck.model.evidence import Cause
 from ncheck.model.finding import Finding, Verdict
+from ncheck.model.op import Op
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.system import Hardware, System
 from ncheck.version import __version__
@@ -94,14 +95,15 @@ class NodeSummary:
 
 @dataclass(frozen=True)
 class Point:
-    """One size of a curve: bytes per rank, seconds of one all-reduce, and its bandwidth in GB/s (1e9 bytes per
+    """One size of a curve: bytes per rank, seconds of one operation, and its bandwidth in GB/s (1e9 bytes per
     second).
 
     size: Bytes per rank.
     in_place: Whether the result overwrites the input.
-    seconds: Seconds for one all-reduce, the median of the repetitions.
+    seconds: Seconds for one operation, the median of the repetitions.
     algbw: size / seconds, in GB/s (1e9 bytes per second).
-    busbw: algbw times 2(n-1)/n for n ranks: the load of each link, in GB/s.
+    busbw: algbw times the factor of the operation, 2(n-1)/n for an all-reduce of n ranks: the load of each link, in
+        GB/s.
     wrong: Number of wrong elements; null if not verified.
     repeats: How often the size was timed; null if unknown.
     spread: From the fastest repeat to the slowest, as a share of the median; null if unknown.
@@ -123,8 +125,8 @@ class Protocol:
 
     statistic: What the value is of the times of the repeats: median or mean.
     repeats: How often the size was timed.
-    warm_ups: All-reduces before these, which do not count.
-    iterations: All-reduces in one repeat, one after the other; its time is divided by this number.
+    warm_ups: Operations before these, which do not count.
+    iterations: Operations in one repeat, one after the other; its time is divided by this number.
     wanted: How many repeats --repeats asks for; if more than repeats, there was no time for them. Null if unknown.
     spread: From the fastest repeat to the slowest, as a share of the median; null if unknown.
     """
@@ -167,6 +169,7 @@ class Measurement:
     efficiency: Scaling efficiency: bandwidth as a share of that of fewer nodes; null if unknown.
     standing: How the value compares with what it should be: ok, low, far too low, failed, or unknown.
     protocol: How the largest size, which gives the value, was timed; null if unknown.
+    op: The operation, such as all-reduce or all-to-all; sockets and RDMA run none, and have all-reduce.
     """
 
     what: str
@@ -185,6 +188,7 @@ class Measurement:
     efficiency: float | None = None
     standing: Standing = Standing.UNKNOWN
     protocol: Protocol | None = None
+    op: str = Op.ALL_REDUCE.value
 
     @property
     def ratio(self) -> float | None:
@@ -250,11 +254,13 @@ class Pair:
     nodes: The two nodes.
     busbw: GB/s between them; null if the test failed.
     standing: How it compares with what it should be: ok, low, far too low, failed, or unknown.
+    op: The operation, such as all-reduce or all-to-all.
     """
 
     nodes: tuple[str, str]
     busbw: float | None
     standing: Standing = Standing.UNKNOWN
+    op: str = Op.ALL_REDUCE.value
 
 
 class Share(str, Enum):

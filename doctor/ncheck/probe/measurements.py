@@ -10,13 +10,24 @@ from typing import TypeVar
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.hostlist import fold
+from ncheck.model.op import Op
 from ncheck.model.report import Measurement, Pair, Point, Probe, Protocol, Standing, Traffic
 from ncheck.probe.expected import Expected, expected
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.links.hardware import NodeHardware, hardware_of
 from ncheck.probe.node_result import Method, NodeResult, Row, Stage, Step, StepFailure
-from ncheck.probe.results import Collective, algbw, busbw, collectives, missing_sizes, spread, unverified
-from ncheck.probe.shortfalls import scaled
+from ncheck.probe.results import (
+    Collective,
+    algbw,
+    busbw,
+    by_op,
+    collectives,
+    missing_sizes,
+    named,
+    spread,
+    unverified,
+)
+from ncheck.probe.shortfalls import UNEVEN, scaled
 from ncheck.probe.skip_reason import Facts, grouped, nothing_measured, ran_on, reasons, with_nodes
 from ncheck.probe.standing import standings, with_shares
 from ncheck.text import size
@@ -70,7 +81,7 @@ def _probe(
     results = [result for facts in probed.values() for result in facts.results]
     first = next((one for one in reversed(ran) if one.step.method is not Method.RDMA), None)
     step = first.step if first else results[0].step
-    how = f"{step.method.act} by {_by(first)}" if first else "RDMA between HCA ports"
+    how = f"{_acts(ran, step)} by {_by(first)}" if first else "RDMA between HCA ports"
     return Probe(
         ran=True,
         reason=f"{how}, {_STARTED_BY.get(step.launcher, step.launcher)}",
@@ -78,29 +89,40 @@ def _probe(
         launcher=step.launcher,
         version=_version(first) if first else "",
         rounds=len({result.step.round for result in results}),
-        pairs=tuple(pairs(ran, judged)),
+        pairs=tuple(pair for own in by_op(ran).values() for pair in pairs(own, judged)),
         traffic=with_shares(tuple(traffic(probed)), together=any(one.stage == "all" for one in measurements)),
         notes=(*_notes(probed, reasons_by_node), *_unmeasured(probed, ran), *_implausible(measurements)),
     )
 
 
+def _acts(ran: Sequence[Collective], step: Step) -> str:
+    """Return what the method of this step ran: its operations."""
+    own = [one for one in ran if one.step.method is step.method]
+    return step.act if step.act != step.op.value else named(by_op(own))
+
+
 def _notes(probed: Mapping[str, ProbeFacts], reasons_by_node: Mapping[str, str]) -> Iterator[str]:
     """Yield what was left out: what the method cannot measure, steps that were skipped, nodes that took no part."""
     yield from dict.fromkeys(facts.note for facts in probed.values() if facts.note)
-    left_out = {(one.step.stage, one.why): one.step for facts in probed.values() for one in facts.skipped}
-    for (stage, why), step in left_out.items():
-        yield f"not measured {_WHERE[stage].format(len(step.group))}: {why}"
+    left_out = {(one.step.op, one.step.stage, one.why): one.step for facts in probed.values() for one in facts.skipped}
+    for (op, stage, why), step in left_out.items():
+        yield f"{_of(op)}not measured {_WHERE[stage].format(len(step.group))}: {why}"
     for why, nodes in grouped(reasons_by_node):
         yield f"not measured on {fold(nodes)}: {why}"
 
 
 def _unmeasured(probed: Mapping[str, ProbeFacts], ran: Sequence[Collective]) -> Iterator[str]:
     """Yield which sizes were left out, and which results were not verified."""
-    for stage, sizes in missing_sizes(ran).items():
-        where = _WHERE[stage].format(max(len(one.step.group) for one in ran if one.step.stage is stage))
-        yield f"sizes not measured {where}: {', '.join(map(size, sizes))}"
+    for (op, stage), sizes in missing_sizes(ran).items():
+        groups = [one.step.group for one in ran if (one.step.op, one.step.stage) == (op, stage)]
+        where = _WHERE[stage].format(max(map(len, groups)))
+        yield f"{_of(op)}sizes not measured {where}: {', '.join(map(size, sizes))}"
     if unseen := [node for node, facts in probed.items() if unverified(facts)]:
         yield f"not all results were verified on {fold(unseen)}"
+
+
+def _of(op: Op) -> str:
+    return "" if op is Op.ALL_REDUCE else f"{op.value}: "
 
 
 _IMPLAUSIBLE = 2.0  # times the expected bandwidth: the measurement or the expectation is wrong
@@ -139,6 +161,11 @@ def _version(one: Collective) -> str:
 
 
 def _measurements(ran: Sequence[Collective], expects: Expects, judged: Standings) -> Iterator[Measurement]:
+    for own in by_op(ran).values():
+        yield from _of_one_op(own, expects, judged)
+
+
+def _of_one_op(ran: Sequence[Collective], expects: Expects, judged: Standings) -> Iterator[Measurement]:
     by_stage = {stage: [one for one in ran if one.step.stage is stage] for stage in Stage}
     yield from _inside(by_stage[Stage.INSIDE], expects, judged)
     yield from _best_and_worst(by_stage[Stage.PAIR], expects, judged, "pairs of nodes")
@@ -152,7 +179,7 @@ def _measurements(ran: Sequence[Collective], expects: Expects, judged: Standings
 def _measurement(one: Collective, expects: Expects, judged: Standings, where: str) -> Measurement:
     should = expects(one)
     return Measurement(
-        what=f"{one.step.method.act} {where}",
+        what=f"{one.step.act} {where}",
         measured=figures(one.busbw),
         expected=figures(should.busbw),
         unit=UNIT,
@@ -167,6 +194,7 @@ def _measurement(one: Collective, expects: Expects, judged: Standings, where: st
         failed=_why_failed(one),
         standing=judged[one.step],
         protocol=_protocol(one.step, one.largest) if one.largest else None,
+        op=one.step.op.value,
     )
 
 
@@ -274,24 +302,27 @@ def figures(number: float | None) -> float | None:
 
 
 def pairs(ran: Sequence[Collective], judged: Standings) -> Iterator[Pair]:
-    """Yield each pair once, with its last measurement."""
-    last: dict[frozenset[str], Pair] = {}
+    """Yield each pair once for each operation, with its last measurement."""
+    last: dict[tuple[Op, frozenset[str]], Pair] = {}
     for one in ran:
         if one.step.stage is Stage.PAIR and len(one.step.group) == 2:  # noqa: PLR2004  a pair
             first, second = one.step.group
-            last[frozenset(one.step.group)] = Pair((first, second), figures(one.busbw), judged[one.step])
+            place = one.step.op, frozenset(one.step.group)
+            last[place] = Pair((first, second), figures(one.busbw), judged[one.step], one.step.op.value)
     yield from last.values()
 
 
 def traffic(probed: Mapping[str, ProbeFacts]) -> Iterator[Traffic]:
     """Yield what each device carried while all nodes ran, when all carry the same; otherwise in all steps.
 
-    Planned devices are included even if they carried nothing.
+    Planned devices are included even if they carried nothing. Of some operations the devices of a healthy node carry
+    unlike amounts: these do not count.
     """
-    every = [result for facts in probed.values() for result in facts.results]
+    every = [result for facts in probed.values() for result in facts.results if result.step.op not in UNEVEN]
     together = {result.step for result in every if result.step.stage is Stage.ALL}
     for node, facts in probed.items():
-        results = [result for result in facts.results if not together or result.step in together]
+        own = [result for result in facts.results if result.step.op not in UNEVEN]
+        results = [result for result in own if not together or result.step in together]
         yield from _carried(node, results)
 
 

@@ -61,18 +61,13 @@ class Method(str, Enum):
         return "mean" if self is Method.NCCL_TESTS else "median"
 
     @property
-    def act(self) -> str:
-        """What it runs, as text: plain sockets and RDMA programs do no all-reduce."""
-        return {Method.TCP: "TCP", Method.RDMA: "RDMA"}.get(self, "all-reduce")
-
-    @property
     def on_cpus(self) -> bool:
         """Whether it measures no GPU: then the load of the CPUs matters."""
         return self in (Method.GLOO, Method.TCP)
 
     @property
     def by_nccl(self) -> bool:
-        """Whether it measures NCCL's all-reduce between GPUs, whatever starts the ranks."""
+        """Whether it measures NCCL between GPUs, whatever starts the ranks."""
         return self in (Method.NCCL, Method.NCCL_TESTS)
 
 
@@ -113,6 +108,11 @@ class Step:
     def world(self) -> int:
         """The number of ranks."""
         return sum(self.ranks)
+
+    @property
+    def act(self) -> str:
+        """What runs, as text: plain sockets and RDMA programs run no operation of --op."""
+        return {Method.TCP: "TCP", Method.RDMA: "RDMA"}.get(self.method, self.op.value)
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,19 @@ fault it makes a check inconclusive, and the report shows it in any case.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 from ncheck.lazy_dataclass import dataclass
+from ncheck.model.op import Op
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Method, NodeResult, Row, Stage, Step, StepFailure
 from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue
 from ncheck.triage.log_clues import clues_in
 
-_ALIKE = 2.0  # the factor by which the nodes' times of one all-reduce may differ
+_ALIKE = 2.0  # the factor by which the nodes' times of one operation may differ
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def _collective(step: Step, results: Mapping[str, NodeResult], skipped: Collecti
 def _means(step: Step, results: Mapping[str, NodeResult]) -> tuple[Row, ...]:
     """Return the rows that all nodes have, each the mean over the ranks; `wrong` is the sum.
 
-    An all-reduce ends at about the same time on all nodes. A node that reports less than half of the slowest node's
+    An operation ends at about the same time on all nodes. A node that reports less than half of the slowest node's
     time measured something else, and is left out of the mean.
     """
     by_node = [{(row.size, row.in_place): row for row in results[node].rows} for node in step.group]
@@ -117,30 +118,44 @@ def _mean(rows: list[Row], ranks: tuple[int, ...]) -> Row:
     )
 
 
+def by_op(ran: Iterable[Collective]) -> dict[Op, tuple[Collective, ...]]:
+    """Return the steps by their operation, in the order in which the operations were measured."""
+    found: dict[Op, list[Collective]] = {}
+    for one in ran:
+        found.setdefault(one.step.op, []).append(one)
+    return {op: tuple(own) for op, own in found.items()}
+
+
+def named(ops: Iterable[Op]) -> str:
+    """Return "all-gather, reduce-scatter and all-to-all"."""
+    *others, last = (op.value for op in ops)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 # What was not measured
 
 
-# The methods whose sums can be verified, and whose ranks agree on what to leave out.
+# The methods whose results can be verified, and whose ranks agree on what to leave out.
 _SUMS = frozenset({Method.NCCL, Method.NCCL_TESTS, Method.GLOO})
 
 
-def missing_sizes(ran: Sequence[Collective]) -> dict[Stage, tuple[int, ...]]:
-    """Return by stage the sizes that were asked for, but not measured in some step that otherwise finished."""
-    found: dict[Stage, set[int]] = {}
+def missing_sizes(ran: Sequence[Collective]) -> dict[tuple[Op, Stage], tuple[int, ...]]:
+    """Return by operation and stage the sizes that were not measured in some step that otherwise finished."""
+    found: dict[tuple[Op, Stage], set[int]] = {}
     for one in ran:
         if one.whole and one.step.method in _SUMS:
             lacking = set(one.step.sizes) - {row.size for row in one.rows}
-            found.setdefault(one.step.stage, set()).update(lacking)
-    return {stage: tuple(sorted(sizes)) for stage, sizes in found.items() if sizes}
+            found.setdefault((one.step.op, one.step.stage), set()).update(lacking)
+    return {place: tuple(sorted(sizes)) for place, sizes in found.items() if sizes}
 
 
 def unverified(facts: ProbeFacts) -> bool:
-    """Return whether a node has sums that were not verified."""
+    """Return whether a node has results that were not verified."""
     return any(row.wrong is None for result in _sums(facts) for row in result.rows)
 
 
 def verified(facts: ProbeFacts) -> bool:
-    """Return whether a node has sums that were verified."""
+    """Return whether a node has results that were verified."""
     return any(row.wrong is not None for result in _sums(facts) for row in result.rows)
 
 
@@ -164,20 +179,27 @@ def _sizes_that_differ(probed: Mapping[str, ProbeFacts]) -> Iterator[tuple[str, 
 
 
 def _not_all_together(probed: Mapping[str, ProbeFacts]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    stages = {step.stage for facts in probed.values() for step in _steps(facts)}
-    ran = {result.step.stage for facts in probed.values() for result in _sums(facts)}
-    started = Stage.SCALING in ran or ran >= {Stage.INSIDE, Stage.PAIR}
-    if started and Stage.ALL not in stages:
-        yield "there is no result for the all-reduce on all nodes together", tuple(probed)
+    stages = {(step.op, step.stage) for facts in probed.values() for step in _steps(facts)}
+    ran: dict[Op, set[Stage]] = {}
+    for facts in probed.values():
+        for result in _sums(facts):
+            ran.setdefault(result.step.op, set()).add(result.step.stage)
+    for op, own in ran.items():
+        started = Stage.SCALING in own or own >= {Stage.INSIDE, Stage.PAIR}
+        if started and (op, Stage.ALL) not in stages:
+            yield f"there is no result for the {op.value} on all nodes together", tuple(probed)
 
 
 def _not_inside(probed: Mapping[str, ProbeFacts]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    inside = {node for node, facts in probed.items() if any(step.stage is Stage.INSIDE for step in _steps(facts))}
-    lacking = tuple(
-        node for node, facts in probed.items() if inside and node not in inside and _has_several_ranks(node, facts)
-    )
-    if lacking:
-        yield "there is no result for the all-reduce inside the node, as other nodes have", lacking
+    inside: dict[Op, set[str]] = {}
+    for node, facts in probed.items():
+        for step in _steps(facts):
+            if step.stage is Stage.INSIDE:
+                inside.setdefault(step.op, set()).add(node)
+    for op, own in inside.items():
+        lacking = tuple(node for node, facts in probed.items() if node not in own and _has_several_ranks(node, facts))
+        if lacking:
+            yield f"there is no result for the {op.value} inside the node, as other nodes have", lacking
 
 
 def _steps(facts: ProbeFacts) -> Iterator[Step]:
@@ -197,7 +219,7 @@ def _has_several_ranks(node: str, facts: ProbeFacts) -> bool:
 # On CPUs more, because a busy machine takes long to load a library.
 ENOUGH, ENOUGH_ON_CPUS = 15.0, 60.0
 _RANKS_A_SECOND = 20
-_TIMES = 10  # the all-reduces of one size, where a node does not say how it timed them
+_TIMES = 10  # how often a size ran, where a node does not say how it timed it
 _SLOWER = 3.0  # a size that takes up to this factor longer than expected does not count as hung
 
 # How far a rank got, by the name of its step.
@@ -286,6 +308,6 @@ def _needed(result: NodeResult) -> float:
 
 
 def _times(row: Row) -> int:
-    """Return how many all-reduces of a size there were."""
+    """Return how often the operation ran with a size."""
     timing = row.timing
     return timing.warm_ups + timing.repeats * timing.iterations if timing else _TIMES

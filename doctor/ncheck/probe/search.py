@@ -12,6 +12,7 @@ from math import sqrt
 from statistics import mean, median
 
 from ncheck.lazy_dataclass import dataclass
+from ncheck.model.op import Op
 from ncheck.probe.node_result import Method, Stage, Step
 from ncheck.probe.results import Collective, failure_report
 
@@ -132,6 +133,7 @@ class SlowSearch:
     uncleared: tuple[str, ...] = ()
     meetings: tuple[PairResult, ...] = ()
     method: Method = Method.NCCL
+    op: Op = Op.ALL_REDUCE
     expected: bool = False
 
     @property
@@ -151,10 +153,10 @@ def no_expectation(_: Collective) -> float | None:
 
 
 def searched(collectives: Iterable[Collective], expect: Expect = no_expectation) -> SlowSearch:
-    """Return what the pairs of one method show, one rank per node; other stages are ignored."""
+    """Return what the pairs of one method and operation show, one rank per node; other stages are ignored."""
     pairs = tuple(pair for pair in collectives if pair.step.stage is Stage.PAIR and _counts(pair))
-    method = pairs[0].step.method if pairs else Method.NCCL
-    pairs = tuple(pair for pair in pairs if pair.step.method is method)
+    method, op = (pairs[0].step.method, pairs[0].step.op) if pairs else (Method.NCCL, Op.ALL_REDUCE)
+    pairs = tuple(pair for pair in pairs if pair.step.method is method and pair.step.op is op)
     expectations = {pair.step: expect(pair) for pair in pairs if pair.busbw is not None}
     known = bool(expectations) and all(expectations.values())
     bounds = OVER_SOCKETS_BOUNDS if not known and any(over_sockets(pair.step) for pair in pairs) else BOUNDS
@@ -178,6 +180,7 @@ def searched(collectives: Iterable[Collective], expect: Expect = no_expectation)
         uncleared=tuple(node for link in repeated for node in uncleared[link]),
         meetings=meetings,
         method=method,
+        op=op,
         expected=known,
     )
 

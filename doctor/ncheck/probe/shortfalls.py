@@ -14,6 +14,7 @@ from ncheck.facts.pcie import PcieLink
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import SLOW_NETWORK, Inconclusive, NotApplicable, Problem
+from ncheck.model.op import Op
 from ncheck.model.report import NOISY, Standing
 from ncheck.probe.expected import NAMED, Expected, expectation, expected
 from ncheck.probe.facts import ProbeFacts
@@ -22,7 +23,7 @@ from ncheck.probe.links.ceiling import Component
 from ncheck.probe.links.hardware import NodeHardware
 from ncheck.probe.links.nic_links import by_rdma
 from ncheck.probe.node_result import NodeResult, Stage
-from ncheck.probe.results import Collective, collectives, spread
+from ncheck.probe.results import Collective, by_op, collectives, named, spread
 from ncheck.probe.search import Expect, Suspect, searched
 from ncheck.probe.standing import of_share, usual_inside
 
@@ -47,7 +48,7 @@ class Comparison:
 
     @property
     def cause(self) -> str:
-        """What it may follow from. An all-reduce is as slow as its slowest node: what that alone explains has no other
+        """What it may follow from. An operation is as slow as its slowest node: what that alone explains has no other
         cause, and a rail that is known to be dead is in the expected value already.
         """
         if self.slowest is not None and self.ratio is not None and self.slowest <= self.ratio * _AS_SLOW:
@@ -63,17 +64,28 @@ class Comparison:
     def standing(self) -> Standing:
         return of_share(self.ratio, self.run.step.method)
 
+    @property
+    def place(self) -> tuple[Stage, tuple[str, ...]]:
+        """Where it was measured, whatever ran there."""
+        return self.run.step.stage, self.nodes
+
 
 def compared(probed: Mapping[str, ProbeFacts], hardware: Mapping[str, NodeHardware]) -> tuple[Comparison, ...]:
-    """Return what is judged: each node by itself, its best pair, and all nodes or else the largest group that finished.
+    """Return what is judged of each operation: each node by itself, its best pair, and all nodes or else the largest
+    group that finished.
 
     A node that the search blames has a finding of its own, so that it and its pairs are left out.
     """
-    ran = [one for one in collectives(probed) if one.busbw is not None]
+    every = by_op(collectives(probed)).values()
+    return tuple(comparison for own in every for comparison in _compared_with(own, hardware))
+
+
+def _compared_with(every: Sequence[Collective], hardware: Mapping[str, NodeHardware]) -> tuple[Comparison, ...]:
+    ran = [one for one in every if one.busbw is not None]
     alone = [one for one in ran if one.step.stage is Stage.INSIDE]
     large = [one for one in ran if one.step.stage in (Stage.ALL, Stage.SCALING)]
     whole = [one for one in large if one.step.stage is Stage.ALL] or sorted(large, key=lambda one: one.step.world)
-    search = searched(collectives(probed), expectation(hardware))
+    search = searched(every, expectation(hardware))
     blamed = [suspect.node for suspect in search.slow]
     return (
         *(_compared(one, one.step.group, hardware) for one in alone),
@@ -115,13 +127,33 @@ def _best_pairs(
 def shortfalls(
     comparisons: Iterable[Comparison], hardware: Mapping[str, NodeHardware], standing: Standing
 ) -> Iterator[Problem]:
-    """Yield what has this standing, one problem for all nodes with the same expectation."""
+    """Yield what has this standing, one problem for all nodes with the same expectation.
+
+    Operations that are low on the same nodes have one cause: the worst of them is the problem, and lists the others.
+    """
+    every = tuple(comparisons)
+    worst: dict[tuple[Stage, tuple[str, ...]], Standing] = {}
+    for one in every:
+        if one.standing is Standing.FAR_TOO_LOW or (one.standing is Standing.LOW and one.place not in worst):
+            worst[one.place] = one.standing
     groups: dict[tuple[object, ...], list[Comparison]] = {}
-    for one in comparisons:
-        if one.standing is standing:
-            groups.setdefault((one.run.step.stage, one.expected), []).append(one)
+    for one in every:
+        if one.standing in (Standing.LOW, Standing.FAR_TOO_LOW) and worst[one.place] is standing:
+            groups.setdefault((one.run.step.op, one.run.step.stage, one.expected), []).append(one)
+    same: dict[tuple[object, ...], list[list[Comparison]]] = {}
     for members in groups.values():
-        yield _problem(members, hardware)
+        same.setdefault((members[0].run.step.stage, _nodes_of(members)), []).append(members)
+    for alike in same.values():
+        alike.sort(key=_lowest)
+        yield _problem(alike[0], alike[1:], every, hardware)
+
+
+def _nodes_of(members: Sequence[Comparison]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(node for one in members for node in one.nodes))
+
+
+def _lowest(members: Sequence[Comparison]) -> float:
+    return min(one.ratio or 0.0 for one in members)
 
 
 def without_expectation(
@@ -133,11 +165,17 @@ def without_expectation(
     garbled, its HCAs could not be read). Where nothing is known of this hardware or method, it is not applicable.
     """
     models = {node: own.gpus.models if own.gpus else () for node, own in hardware.items()}
-    odd = {stage: _odd([one for one in comparisons if one.run.step.stage is stage], models) for stage in Stage}
+    alike: dict[tuple[Op, Stage], list[Comparison]] = {}
+    for one in comparisons:
+        alike.setdefault((one.run.step.op, one.run.step.stage), []).append(one)
+    odd = {place: _odd(of_place, models) for place, of_place in alike.items()}
     for node in hardware:
         own = [one for one in comparisons if node in one.nodes]
         missing = [one for one in own if one.ratio is None and one.run.step.world > 1]
-        lost = [one for one in missing if odd[one.run.step.stage].intersection(one.expected.unknown_on)]
+        lost = [
+            one for one in missing
+            if odd[one.run.step.op, one.run.step.stage].intersection(one.expected.unknown_on)
+        ]  # fmt: skip
         if lost or missing:
             yield Inconclusive(_missing(lost), (node,)) if lost else NotApplicable(_missing(missing), (node,))
         elif all(one.ratio is None for one in own):
@@ -157,10 +195,10 @@ def _odd(comparisons: Sequence[Comparison], models: Mapping[str, tuple[str, ...]
 def without_measurement(probed: Mapping[str, ProbeFacts]) -> Iterator[NotApplicable | Inconclusive]:
     """Yield, for the nodes of each step that has no bandwidth, why: other steps do not show that they are well."""
     ran = [one for one in collectives(probed) if one.step.stage in (Stage.INSIDE, Stage.SCALING, Stage.ALL)]
-    finished = {(one.step.stage, one.step.group) for one in ran if one.busbw is not None}
+    finished = {(one.step.op, one.step.stage, one.step.group) for one in ran if one.busbw is not None}
     for one in ran:
-        if (one.step.stage, one.step.group) not in finished:
-            place = f"{one.step.method.act} {_where(one.step.stage, one.step.group)}"
+        if (one.step.op, one.step.stage, one.step.group) not in finished:
+            place = f"{one.step.act} {_where(one.step.stage, one.step.group)}"
             why = f"{fold(one.silent)} reported nothing" if one.silent else "no size was measured on every node"
             yield (
                 NotApplicable(f"{place} failed", one.step.group)
@@ -170,24 +208,60 @@ def without_measurement(probed: Mapping[str, ProbeFacts]) -> Iterator[NotApplica
 
 
 def _missing(comparisons: Iterable[Comparison]) -> str:
-    missing = tuple(dict.fromkeys(what for one in comparisons for what in one.expected.unknown))
+    every = tuple(comparisons)
+    missing = tuple(dict.fromkeys(what for one in every for what in one.expected.unknown))
+    ops = dict.fromkeys(one.run.step.op for one in every)
+    of = f" of {named(ops)}" if missing and list(ops) != [Op.ALL_REDUCE] else ""
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-    return f"no expected bandwidth (unknown: {missing[0]}{more})" if missing else "no limit"
+    return f"no expected bandwidth{of} (unknown: {missing[0]}{more})" if missing else "no limit"
 
 
-def _problem(members: Sequence[Comparison], hardware: Mapping[str, NodeHardware]) -> Problem:
-    should, step = members[0].expected, members[0].run.step
-    nodes = tuple(dict.fromkeys(node for one in members for node in one.nodes))
-    worst = min(one.ratio or 0.0 for one in members)
+def _figures(members: Sequence[Comparison]) -> str:
     low, high = (f"{pick(one.busbw for one in members):.3g}" for pick in (min, max))
     reached = low if low == high else f"{low} to {high}"
+    return f"{reached} GB/s of {members[0].expected.busbw:.3g} expected ({_lowest(members):.2f})"
+
+
+def only_in(slow: Sequence[Op], fine: Sequence[Op], where: str) -> str:
+    """Return "; only all-to-all shows it: all-reduce between the same nodes is fine", "" if none is fine."""
+    if not fine:
+        return ""
+    verbs = ("shows" if len(slow) == 1 else "show", "is" if len(fine) == 1 else "are")
+    return f"; only {named(slow)} {verbs[0]} it: {named(fine)} {where} {verbs[1]} fine"
+
+
+def _fine(members: Sequence[Comparison], every: Sequence[Comparison]) -> list[Op]:
+    """Return the operations that reach what they should wherever these do not."""
+    places = {one.place for one in members}
+    there: dict[Op, dict[tuple[Stage, tuple[str, ...]], Standing]] = {}
+    for one in every:
+        if one.place in places:
+            there.setdefault(one.run.step.op, {})[one.place] = one.standing
+    return [op for op, own in there.items() if own == dict.fromkeys(places, Standing.OK)]
+
+
+_SAME = {Stage.INSIDE: "inside the same nodes", Stage.PAIR: "between the same nodes"}
+
+
+def _problem(
+    members: Sequence[Comparison],
+    others: Sequence[Sequence[Comparison]],
+    every: Sequence[Comparison],
+    hardware: Mapping[str, NodeHardware],
+) -> Problem:
+    """Return the problem of these; `others` are the operations that are low on the same nodes, `every` all of them."""
+    should, step = members[0].expected, members[0].run.step
+    nodes = _nodes_of(members)
     lowered = f", lowered by: {'; '.join(should.lowered_by)}" if should.lowered_by else ""
-    results = {node: [one.run.results[node] for one in members if node in one.run.results] for node in nodes}
+    runs = [one.run for same in (members, *others) for one in same]
+    results = {node: [run.results[node] for run in runs if node in run.results] for node in nodes}
     seen = [one for node in nodes for one in observations(node, hardware.get(node, _BARE), results[node])]
-    place = f"{step.method.act} {_where(step.stage, nodes)}"
-    figures = f"{reached} GB/s of {should.busbw:.3g} expected ({worst:.2f})"
+    place = f"{step.act} {_where(step.stage, nodes)}"
     limit = f"set by {NAMED}" if should.limited_by == NAMED else f"limited by {should.limited_by}"
-    message = f"{place}: {figures}, {limit}{lowered}"
+    also = "".join(f"; {same[0].run.step.act} {_figures(same)}" for same in others)
+    ops = [step.op, *(same[0].run.step.op for same in others)]
+    only = only_in(ops, _fine(members, every), _SAME.get(step.stage, "on the same nodes"))
+    message = f"{place}: {_figures(members)}, {limit}{lowered}{also}{only}"
     evidence = [f"{node} is slow with every partner" for node in members[0].blamed if node in nodes]
     spreads = [spread(one.run.step, one.run.largest) or 0.0 for one in members if one.run.largest]
     if (widest := max(spreads, default=0.0)) > NOISY:
@@ -196,7 +270,8 @@ def _problem(members: Sequence[Comparison], hardware: Mapping[str, NodeHardware]
     fix = _fix(members[0], seen, hardware)
     return Problem(
         message, fix, (*evidence, *lines), nodes, where=nodes[0] if fix == FABRIC else "", look=fix != _PEERMEM,
-        summary=f"all-reduce {'between' if len(step.group) > 1 else 'inside'} nodes at {worst:.0%} of expected",
+        summary=f"{step.op.value} {'between' if len(step.group) > 1 else 'inside'} nodes at "
+        f"{_lowest(members):.0%} of expected",
         follows=_cause(members[0], nodes),
     )  # fmt: skip
 
@@ -238,7 +313,7 @@ def _fix(one: Comparison, seen: Sequence[Observation], hardware: Mapping[str, No
 
 
 def inside_runs(ran: Iterable[Collective]) -> list[Collective]:
-    """Return the all-reduces inside nodes that measured links between GPUs."""
+    """Return what ran inside nodes and measured links between GPUs."""
     return [one for one in ran if one.step.stage is Stage.INSIDE and one.step.world > 1 and one.busbw is not None]
 
 
@@ -264,6 +339,9 @@ class Observation:
     text: str
 
 
+# Of these the devices of a healthy node carry unlike amounts: NICs of one rank, or less where a ring ends.
+UNEVEN = frozenset({Op.SEND_RECV, Op.BROADCAST})
+
 # NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'
 _NO_GDR = expression(r"GPU Direct RDMA Disabled for HCA \d+ '(?P<hca>[\w.-]+)'")
 _LITTLE = 0.05  # of what the busiest rail carried
@@ -282,7 +360,7 @@ def idle_rails(results: Iterable[NodeResult]) -> tuple[str, ...]:
     """
     idle: dict[str, None] = {}
     for result in results:
-        if result.step.world > len(result.step.group) > 1:
+        if result.step.world > len(result.step.group) > 1 and result.step.op not in UNEVEN:
             moved = {device: _moved(result, device) for device in result.planned if ":" in device}
             most = max(moved.values(), default=0)
             idle.update(dict.fromkeys(device for device, count in moved.items() if count < _LITTLE * most))
@@ -374,12 +452,14 @@ class Scaled:
     share: float | None
     ranks: int
     results: Mapping[str, NodeResult]
+    op: Op = Op.ALL_REDUCE
     efficiency: float | None = None
     best: Scaled | None = None
 
 
 def scaled(ran: Iterable[Collective], expect: Expect) -> tuple[Scaled, ...]:
-    """Return what 1, 2, 4 ... and all nodes reach, the fewest first; one node is the median of all single nodes.
+    """Return what 1, 2, 4 ... and all nodes reach in one operation, the fewest first; one node is the median of all
+    single nodes.
 
     Bus bandwidth stays the same for any number of ranks as long as the same links limit it. From one node to two
     (NVLink, then NICs) and from two to more (a tree between two nodes sends its data once) the limit changes. So each
@@ -394,10 +474,13 @@ def scaled(ran: Iterable[Collective], expect: Expect) -> tuple[Scaled, ...]:
     return tuple(_against(one, steps[:index]) for index, one in enumerate(steps))
 
 
+_SAME_WITH_MORE = frozenset({Op.ALL_REDUCE, Op.ALL_GATHER, Op.REDUCE_SCATTER, Op.BROADCAST})
+
+
 def _scaled(one: Collective, expect: Expect) -> Scaled:
     should, reached = expect(one), one.busbw or 0.0
     share = min(1.0, reached / should) if should else None
-    return Scaled(one.step.group, reached, share, one.step.world, one.results)
+    return Scaled(one.step.group, reached, share, one.step.world, one.results, one.step.op)
 
 
 def _middle(alone: list[Scaled]) -> list[Scaled]:
@@ -421,7 +504,9 @@ def _kept(one: Scaled, fewer: Scaled) -> float | None:
         return one.share / fewer.share if fewer.share else None
     if len(fewer.nodes) == 1 or one.ranks * len(fewer.nodes) != fewer.ranks * len(one.nodes):
         return None
+    if one.op not in _SAME_WITH_MORE:
+        return None
     least = fewer.busbw
-    if len(fewer.nodes) == 2:  # noqa: PLR2004  two-node rule: 2R(n-1)/n at most, where more nodes have R
+    if len(fewer.nodes) == 2 and one.op is Op.ALL_REDUCE:  # noqa: PLR2004  two-node rule: 2R(n-1)/n at most, where more nodes have R
         least *= 0.5 * fewer.ranks / (fewer.ranks - 1)
     return one.busbw / least if least else None

@@ -1,22 +1,26 @@
-"""Problems about slow nodes and slow links: the node with its witnesses, or the link between two nodes."""
+"""Problems about slow nodes and slow links: the node with its witnesses, or the link between two nodes.
+
+Each operation has its own search. What several of them find is one problem; what one finds and another does not is
+named as such.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
 
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
-from ncheck.model.check import HERE, Inconclusive, NotApplicable, Problem
+from ncheck.model.check import HERE, Inconclusive, NotApplicable, Problem, Said
 from ncheck.probe.expected import expectation
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.gpu_test import SLOW_NODE
 from ncheck.probe.links.hardware import NodeHardware
 from ncheck.probe.node_result import NodeResult, Stage
-from ncheck.probe.results import Collective, collectives
+from ncheck.probe.results import Collective, by_op, collectives
 from ncheck.probe.search import BOUNDS, PairResult, SlowLink, SlowSearch, Suspect, searched
-from ncheck.probe.shortfalls import FABRIC, busiest, by_infiniband, idle_rails, inside_share, observations
+from ncheck.probe.shortfalls import FABRIC, busiest, by_infiniband, idle_rails, inside_share, observations, only_in
 
 _BARE = NodeHardware()
 _MANY = 4  # slow links that get a problem each
@@ -25,7 +29,7 @@ TEST_ALL_LINKS = "ncheck nodes.txt --mesh all --probe none"
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured, with the result of the search for slow nodes and links."""
+    """What was measured of one operation, with the result of the search for slow nodes and links."""
 
     probed: Mapping[str, ProbeFacts]
     hardware: Mapping[str, NodeHardware]
@@ -35,20 +39,63 @@ class Measured:
     def results(self, node: str) -> tuple[NodeResult, ...]:
         """Return all results of a node."""
         facts = self.probed.get(node)
-        return facts.results if facts else ()
+        return tuple(one for one in facts.results if one.step.op is self.search.op) if facts else ()
+
+    def clears(self, nodes: Sequence[str]) -> bool:
+        """Return whether all these nodes are fast, and no link between two of them is slow."""
+        slow = [link for link in (*self.search.links, *self.search.doubted) if set(link.nodes) <= set(nodes)]
+        return not slow and set(nodes) <= set(self.search.fast)
 
 
-def search_slow(probed: Mapping[str, ProbeFacts], hardware: Mapping[str, NodeHardware]) -> Measured:
-    """Search the measured pairs for slow nodes and links."""
-    ran = collectives(probed)
-    return Measured(probed, hardware, ran, searched(ran, expectation(hardware)))
+def search_slow(probed: Mapping[str, ProbeFacts], hardware: Mapping[str, NodeHardware]) -> tuple[Measured, ...]:
+    """Search the measured pairs of each operation for slow nodes and links. There is one search at least."""
+    expect = expectation(hardware)
+    every = [(own, searched(own, expect)) for own in by_op(collectives(probed)).values()] or [((), SlowSearch())]
+    found = [one for one in every if one[1].meetings] or every[:1]
+    return tuple(Measured(probed, hardware, ran, search) for ran, search in found)
 
 
-def slow_nodes(seen: Measured, *, on_cpus: bool) -> Iterator[Problem | Inconclusive | NotApplicable]:
+def slow_nodes(seen: Sequence[Measured], *, on_cpus: bool) -> Iterator[Said]:
     """Yield the slow nodes. `on_cpus` selects pairs that were measured without GPUs, for a check of their own."""
-    if reason := _not_applicable(seen, on_cpus=on_cpus):
-        yield NotApplicable(reason)
-        return
+    reasons = [_not_applicable(one, on_cpus=on_cpus) for one in seen]
+    judged = [one for one, reason in zip(seen, reasons, strict=True) if not reason]
+    if not judged:
+        yield NotApplicable(reasons[0])
+    yield from _of_each(judged, lambda one: _slow_nodes(one, on_cpus=on_cpus))
+
+
+def slow_links(seen: Sequence[Measured]) -> Iterator[Said]:
+    """Yield the slow links between nodes that are fast with others."""
+    if not seen[0].search.meetings:
+        yield NotApplicable("no pair of nodes was measured")
+    else:
+        yield from _of_each(seen, _slow_links)
+
+
+def _of_each(seen: Sequence[Measured], judge: Callable[[Measured], Iterator[Said]]) -> Iterator[Said]:
+    """Yield what is found in each operation, once what several of them show on the same nodes."""
+    same: dict[tuple[tuple[str, ...], str], list[tuple[Measured, Problem]]] = {}
+    for one in seen:
+        for said in judge(one):
+            if isinstance(said, Problem):
+                same.setdefault((said.nodes, said.summary), []).append((one, said))
+            else:
+                yield said if len(seen) == 1 else replace(said, reason=f"{one.search.op.value}: {said.reason}")
+    for found in same.values():
+        yield _joined(found, seen) if len(seen) > 1 else found[0][1]
+
+
+def _joined(found: Sequence[tuple[Measured, Problem]], seen: Sequence[Measured]) -> Problem:
+    """Return one problem for what these operations show, and say which others do not show it."""
+    slow, first = [one.search.op for one, _ in found], found[0][1]
+    fine = [one.search.op for one in seen if one.search.op not in slow and one.clears(first.nodes)]
+    also = "".join(f"; {one.search.op.value}: {problem.message}" for one, problem in found[1:])
+    evidence = tuple(f"{one.search.op.value}, {line}" for one, problem in found for line in problem.evidence)
+    message = f"{slow[0].value}: {first.message}{also}{only_in(slow, fine, 'between the same nodes')}"
+    return replace(first, message=message, evidence=evidence)
+
+
+def _slow_nodes(seen: Measured, *, on_cpus: bool) -> Iterator[Said]:
     search = seen.search
     if search.together:
         yield _group(seen)
@@ -65,12 +112,9 @@ def slow_nodes(seen: Measured, *, on_cpus: bool) -> Iterator[Problem | Inconclus
         )
 
 
-def slow_links(seen: Measured) -> Iterator[Problem | NotApplicable]:
-    """Yield the slow links between nodes that are fast with others."""
+def _slow_links(seen: Measured) -> Iterator[Said]:
     links = seen.search.links
-    if not seen.search.meetings:
-        yield NotApplicable("no pair of nodes was measured")
-    elif parts := _parted(seen.search):
+    if parts := _parted(seen.search):
         yield _crossing(seen, *parts)
     elif len(links) > _MANY:
         named = tuple(dict.fromkeys(node for link in links for node in link.nodes))

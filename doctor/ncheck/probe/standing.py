@@ -7,10 +7,11 @@ from dataclasses import replace
 from statistics import median
 
 from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.model.op import Op
 from ncheck.model.report import Share, Standing, Traffic
 from ncheck.probe.node_result import Method, Stage, Step
 from ncheck.probe.rails import rail_of
-from ncheck.probe.results import Collective
+from ncheck.probe.results import Collective, by_op
 from ncheck.probe.search import PairResult, over_sockets, searched
 
 # Shares of the expected bandwidth. Healthy systems reach 0.93 to 1.0 of it.
@@ -50,7 +51,9 @@ def standings(
     """Return the standing of every step. `kinds` are the nodes' GPU models; unlike kinds are not compared."""
     inside = dict(_below_peers(ran, expect, kinds))
     met: dict[tuple[int, tuple[str, ...]], PairResult] = {
-        (meeting.round, meeting.nodes): meeting for meeting in searched(ran, expect).meetings
+        (meeting.round, meeting.nodes): meeting
+        for own in by_op(ran).values()
+        for meeting in searched(own, expect).meetings
     }
     return {
         one.step: _standing(one, expect(one), infiniband, met.get((one.step.round, one.step.group)), inside)
@@ -117,12 +120,12 @@ def _worse(one: Standing, other: Standing) -> Standing:
 def _below_peers(
     ran: Sequence[Collective], expect: Callable[[Collective], float | None], kinds: Mapping[str, str]
 ) -> Iterator[tuple[Step, Standing]]:
-    """Yield the standing of all-reduces inside nodes without an expectation, beside nodes of the same kind."""
-    groups: dict[tuple[int, Method, str], list[Collective]] = {}
+    """Yield the standing of what ran inside nodes without an expectation, beside nodes of the same kind."""
+    groups: dict[tuple[int, Method, Op, str], list[Collective]] = {}
     for one in ran:
         if one.step.stage is Stage.INSIDE and one.step.world > 1 and one.busbw is not None and expect(one) is None:
             kind = kinds.get(one.step.group[0], "")
-            groups.setdefault((one.step.world, one.step.method, kind), []).append(one)
+            groups.setdefault((one.step.world, one.step.method, one.step.op, kind), []).append(one)
     for same in (same for same in groups.values() if len(same) > 1):
         usual = usual_inside(one.busbw or 0.0 for one in same)
         for one in same:

@@ -11,6 +11,7 @@ from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.topology import TopologyFacts
 from ncheck.model.cluster import Facts
+from ncheck.model.op import Op
 from ncheck.parse.nvidia_smi import Gpu
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.links.hardware import HARDWARE_FACTS
@@ -37,19 +38,22 @@ def board(model: str = H100, rails: int = 8, down: int = 0, **settings: str) -> 
     }
 
 
-def part(stage: Stage, group: Sequence[str], ranks: int, busbw: float, expect: float | None = None) -> NodeResult:
-    """Return a part in an all-reduce of 1 GiB that reached so much, over eight rails."""
-    step = Step(1, stage, Method.NCCL, tuple(group), (ranks,) * len(group), (GIB,), expect=expect)
+def part(  # noqa: PLR0913
+    stage: Stage, group: Sequence[str], ranks: int, busbw: float, expect: float | None = None, *,
+    op: Op = Op.ALL_REDUCE,
+) -> NodeResult:  # fmt: skip
+    """Return a part in an operation on 1 GiB that reached so much, over eight rails."""
+    step = Step(1, stage, Method.NCCL, tuple(group), (ranks,) * len(group), (GIB,), expect=expect, op=op)
     step = replace(step, round=1 + list(Stage).index(stage) + len(group))
-    seconds = GIB * (2 * (step.world - 1) / step.world) / (busbw * 1e9)
+    seconds = GIB * op.bus_factor(step.world) / (busbw * 1e9)
     row = Row(GIB, in_place=False, seconds=seconds, fastest=seconds, slowest=seconds)
     places = tuple(f"mlx5_{index}:1" for index in range(8))
     return NodeResult(step, (row,), planned=places, version="2.23.4", seconds=20.0)
 
 
-def inside(**reached: float) -> dict[str, Facts]:
+def inside(op: Op = Op.ALL_REDUCE, **reached: float) -> dict[str, Facts]:
     """Return nodes whose eight GPUs reached so much by themselves."""
-    return {node: probed(part(Stage.INSIDE, (node,), 8, busbw)) for node, busbw in reached.items()}
+    return {node: probed(part(Stage.INSIDE, (node,), 8, busbw, op=op)) for node, busbw in reached.items()}
 
 
 def probed(*results: NodeResult, **hardware: object) -> Facts:
@@ -57,10 +61,10 @@ def probed(*results: NodeResult, **hardware: object) -> Facts:
     return {**board(**hardware), ProbeFacts: ProbeFacts(results)}  # type: ignore[arg-type]
 
 
-def together(count: int, busbw: float, expect: float | None = None) -> dict[str, Facts]:
+def together(count: int, busbw: float, expect: float | None = None, *, op: Op = Op.ALL_REDUCE) -> dict[str, Facts]:
     """Return so many nodes, all of whose GPUs reached so much together."""
     names = [f"n{number + 1}" for number in range(count)]
-    return {node: probed(part(Stage.ALL, names, 8, busbw, expect)) for node in names}
+    return {node: probed(part(Stage.ALL, names, 8, busbw, expect, op=op)) for node in names}
 
 
 def in_one_domain() -> Facts:

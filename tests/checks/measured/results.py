@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ncheck.model.cluster import Facts
+from ncheck.model.op import Op
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Carried, Method, NodeResult, Row, Stage, Step, StepFailure
 
@@ -12,11 +13,14 @@ MIB = 2**20
 SIZES = (MIB, 64 * MIB)
 
 
-def step(number: int, *group: str, stage: Stage = Stage.PAIR, method: Method = Method.NCCL, net: str = "") -> Step:
+def step(
+    number: int, *group: str, stage: Stage = Stage.PAIR, method: Method = Method.NCCL, net: str = "",
+    op: Op = Op.ALL_REDUCE,
+) -> Step:  # fmt: skip
     """Return a step of these nodes, one rank each; a node alone runs it inside itself, with two ranks."""
     stage = Stage.INSIDE if len(group) == 1 else stage
     ranks = (2,) if len(group) == 1 else (1,) * len(group)
-    return Step(number, stage, method, group, ranks, SIZES, net=net)
+    return Step(number, stage, method, group, ranks, SIZES, net=net, op=op)
 
 
 def well(one: Step, **more: object) -> NodeResult:
@@ -51,3 +55,14 @@ def probed(**results: NodeResult | tuple[NodeResult, ...]) -> dict[str, Facts]:
 def sent(**devices: int) -> Mapping[str, Carried]:
     """Return what devices sent and received; the name of an HCA port is written mlx5_0__1."""
     return {name.replace("__", ":"): Carried(count, count) for name, count in devices.items()}
+
+
+def both(one: Mapping[str, Facts], other: Mapping[str, Facts]) -> dict[str, Facts]:
+    """Return nodes with the results of both, as a probe of two operations leaves them."""
+    return {node: {**facts, ProbeFacts: ProbeFacts((*_of(facts), *_of(other[node])))} for node, facts in one.items()}
+
+
+def _of(facts: Facts) -> tuple[NodeResult, ...]:
+    probed = facts[ProbeFacts]
+    assert isinstance(probed, ProbeFacts)
+    return probed.results

@@ -8,6 +8,7 @@ from ncheck.facts.nics import NicFacts
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.model.op import Op
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Method, NodeResult, Skipped, Stage, StepFailure
 from ncheck.steps.judge import Judgement, judge
@@ -208,3 +209,24 @@ def test_what_perftest_says_is_told_by_its_own_checks() -> None:
 def test_one_node_alone_is_judged_too() -> None:
     (finding,) = found(probed(n1=broken(step(1, "n1"), "cuMemAlloc_v2: out of memory (CUDA error 2)", at="init")))
     assert finding.message == "the all-reduce inside the node failed in init on n1: a GPU's memory is full"
+
+
+def test_a_cause_that_ends_several_operations_is_one_finding_and_what_failed_is_named() -> None:
+    other = step(2, "n1", "n2", op=Op.ALL_TO_ALL)
+    system = ("unhandled system error", MEMLOCK)
+    nodes = probed(n1=(well(PAIR), broken(other, REMOTE, CLOSED)), n2=(well(PAIR), broken(other, *system)))
+    (finding,) = found(nodes)
+    assert (finding.summary, finding.message.partition(": ")[0]) == (
+        "all-to-all failed", "the all-to-all between two nodes failed in init on n2",
+    )  # fmt: skip
+    nodes = probed(n1=(broken(PAIR, REMOTE, CLOSED), well(other)), n2=(broken(PAIR, *system), broken(other, *system)))
+    (finding,) = found(nodes)
+    assert (finding.nodes, finding.summary) == (("n2",), "all-reduce and all-to-all failed")
+
+
+def test_an_operation_that_was_skipped_is_unknown_though_another_was_measured() -> None:
+    other = step(2, "n1", "n2", op=Op.ALL_TO_ALL)
+    short = ProbeFacts((well(PAIR),), (Skipped(other, "no time left"),))
+    verdicts = judged({"n1": {ProbeFacts: short}, "n2": {ProbeFacts: short}}).verdicts
+    assert {one.outcome for one in verdicts} == {Outcome.UNKNOWN}
+    assert {one.reason for one in verdicts} == {"the all-to-all between two nodes was skipped: no time left"}

@@ -7,12 +7,13 @@ from dataclasses import replace
 from ncheck.model.cluster import Facts
 from ncheck.model.fact import Absent
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.model.op import Op
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Method, NodeResult, Row
 from ncheck.steps.judge import judge
 from ncheck_checks.measured.all_reduce_wrong import all_reduce_wrong
 
-from .results import MIB, probed, rows, step, well
+from .results import MIB, both, probed, rows, step, well
 
 
 def wrong(result: NodeResult, count: int = 3) -> NodeResult:
@@ -60,3 +61,20 @@ def test_it_is_silent_where_all_is_right_and_where_nothing_was_verified() -> Non
     assert found(probed(n1=well(one), n2=unverified)) == []
     none: dict[str, Facts] = {"n1": {ProbeFacts: Absent("--probe none")}}
     assert [one.outcome for one in judge([all_reduce_wrong], none).verdicts] == [Outcome.SKIPPED]
+
+
+def test_operations_that_are_wrong_on_the_same_nodes_are_one_finding_and_on_others_two() -> None:
+    sums, parts = step(1, "n1", "n2"), step(2, "n1", "n2", op=Op.ALL_GATHER)
+    first = probed(n1=wrong(well(sums)), n2=well(sums))
+    (same,) = found(both(first, probed(n1=wrong(well(parts), 4), n2=well(parts))))
+    assert (same.nodes, same.message, same.evidence, same.summary) == (
+        ("n1",),
+        "wrong all-reduce and all-gather results on n1: 7 elements in total, at sizes of 67108864 bytes",
+        ("n1 with n2: 3 wrong elements in 67108864 bytes, out of place",
+         "n1 with n2, all-gather: 4 wrong elements in 67108864 bytes, out of place"),
+        "all-reduce and all-gather give wrong results",
+    )  # fmt: skip
+    other = found(both(first, probed(n1=well(parts), n2=wrong(well(parts), 4))))
+    assert [(one.nodes, one.message.partition(" on ")[0]) for one in other] == [
+        (("n1",), "wrong all-reduce results"), (("n2",), "wrong all-gather results"),
+    ]  # fmt: skip

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.model.op import Op
 from ncheck.probe.node_result import Stage
 from ncheck.steps.judge import judge
 from ncheck_checks.measured.bandwidth_below_peers import bandwidth_below_peers
 
 from .bandwidths import inside, part, probed
+from .results import both
 
 NEW = "NVIDIA X900"
 
 
-def new(**reached: float) -> dict[str, Facts]:
-    return {node: probed(part(Stage.INSIDE, (node,), 8, busbw), model=NEW) for node, busbw in reached.items()}
+def new(op: Op = Op.ALL_REDUCE, **reached: float) -> dict[str, Facts]:
+    return {node: probed(part(Stage.INSIDE, (node,), 8, busbw, op=op), model=NEW) for node, busbw in reached.items()}
 
 
 def test_a_node_below_its_peers_is_named() -> None:
@@ -44,3 +46,10 @@ def test_a_node_that_is_compared_with_none_has_not_passed() -> None:
     broken = probed(part(Stage.INSIDE, ("n3",), 4, 900.0), model=NEW)
     verdicts = judge([bandwidth_below_peers], {**new(n1=900.0, n2=905.0), "n3": broken}).verdicts
     assert [verdict.outcome for verdict in verdicts] == [Outcome.PASSED, Outcome.PASSED, Outcome.SKIPPED]
+
+
+def test_each_operation_is_compared_with_itself() -> None:
+    well, slow = new(n1=900.0, n2=905.0, n3=898.0), {"n1": 600.0, "n2": 610.0, "n3": 300.0}
+    assert judge([bandwidth_below_peers], both(well, new(Op.ALL_TO_ALL, n1=600.0, n2=610.0, n3=620.0))).findings == []
+    (finding,) = judge([bandwidth_below_peers], both(well, new(Op.ALL_TO_ALL, **slow))).findings
+    assert (finding.nodes, finding.message) == (("n3",), "all-to-all inside n3: 300 GB/s, its peers 605 (0.50)")

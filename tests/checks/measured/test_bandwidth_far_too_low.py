@@ -9,6 +9,7 @@ from ncheck.facts.nics import Interface, NicFacts
 from ncheck.facts.pcie import PcieFacts, PcieLink
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.model.op import Op
 from ncheck.parse.interface_names import Kind
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Method, NodeResult, Stage, Timing
@@ -18,6 +19,7 @@ from ncheck_checks.measured.bandwidth_low import bandwidth_low
 from ncheck_checks.measured.scaling_poor import scaling_poor
 
 from .bandwidths import board, in_one_domain, inside, part, probed, together
+from .results import both
 
 
 def test_a_node_far_below_is_an_error_with_the_limiting_term() -> None:
@@ -146,3 +148,16 @@ def test_sockets_are_never_far_too_slow_for_a_busy_machine_halves_them() -> None
     node = {**board(), NicFacts: wire, ProbeFacts: ProbeFacts((result,))}
     judgement = judge([bandwidth_far_too_low], {"n1": node, "n2": node})
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.PASSED] * 2
+
+
+def test_of_operations_on_the_same_nodes_the_worst_one_decides_which_check_tells_of_them() -> None:
+    nodes = both(inside(n1=400.0, n2=470.0), inside(Op.ALL_GATHER, n1=100.0, n2=362.0))
+    assert judge([bandwidth_low], nodes).findings == []
+    (finding,) = judge([bandwidth_far_too_low], nodes).findings
+    assert (finding.nodes, finding.message) == (
+        ("n1",),
+        (
+            "all-gather inside n1: 100 GB/s of 371 expected (0.27), limited by ring over NVLink: 18 NVLinks x 20.6 "
+            "GB/s; all-reduce 400 GB/s of 490 expected (0.82)"
+        ),
+    )

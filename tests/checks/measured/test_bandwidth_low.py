@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.model.op import Op
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Stage
 from ncheck.steps.judge import judge
 from ncheck_checks.measured.bandwidth_low import bandwidth_low
 
 from .bandwidths import board, inside, part, probed, together
+from .results import both
 
 
 def test_expected_measured_ratio_and_the_limiting_term_are_told() -> None:
@@ -65,3 +67,34 @@ def test_it_is_skipped_where_nobody_can_tell_what_to_expect() -> None:
     assert [verdict.outcome for verdict in verdicts] == [Outcome.SKIPPED]
     assert verdicts[0].reason == ("no expected bandwidth (unknown: how fast the NVLinks of NVIDIA X900 are)")
     assert [verdict.outcome for verdict in judge([bandwidth_low], {"n1": probed()}).verdicts] == [Outcome.SKIPPED]
+
+
+def test_nodes_that_are_low_in_several_operations_are_one_finding() -> None:
+    (finding,) = judge([bandwidth_low], both(together(4, 320.0), together(4, 44.0, op=Op.ALL_TO_ALL))).findings
+    assert (finding.nodes, finding.message, finding.summary) == (
+        ("n1", "n2", "n3", "n4"),
+        (
+            "all-reduce on 4 nodes: 320 GB/s of 400 expected (0.80), limited by NIC sum: 8 x 400 Gb/s; all-to-all 44 "
+            "GB/s of 54.9 expected (0.80)"
+        ),
+        "all-reduce between nodes at 80% of expected",
+    )
+
+
+def test_what_is_low_in_one_operation_alone_is_said_to_be_fine_in_the_others() -> None:
+    nodes = both(together(4, 385.0), together(4, 44.0, op=Op.ALL_TO_ALL))
+    (finding,) = judge([bandwidth_low], nodes).findings
+    assert (finding.message, finding.summary) == (
+        (
+            "all-to-all on 4 nodes: 44 GB/s of 54.9 expected (0.80), limited by 0.85 of one NIC: 1 x 400 Gb/s for the "
+            "77% of the data that leaves the node; only all-to-all shows it: all-reduce on the same nodes is fine"
+        ),
+        "all-to-all between nodes at 80% of expected",
+    )
+
+
+def test_an_operation_without_an_expectation_is_not_low() -> None:
+    nodes = both(together(4, 385.0), together(4, 20.0, op=Op.SEND_RECV))
+    verdicts = judge([bandwidth_low], nodes).verdicts
+    reason = "no expected bandwidth of send-recv (unknown: how many channels NCCL has for one pair of 32 ranks)"
+    assert {(verdict.outcome, verdict.reason) for verdict in verdicts} == {(Outcome.SKIPPED, reason)}

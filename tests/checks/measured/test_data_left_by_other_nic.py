@@ -9,6 +9,7 @@ import pytest
 from ncheck.facts.nics import Address, Interface, NicFacts
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.model.op import Op
 from ncheck.parse.interface_names import Kind
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Carried, Method, NodeResult, Step
@@ -109,3 +110,9 @@ def test_the_worst_step_of_several_is_told() -> None:
     nodes: dict[str, Facts] = {"n1": {ProbeFacts: ProbeFacts(results), NicFacts: NicFacts(NICS)}}
     (finding,) = judge([data_left_by_other_nic], nodes).findings
     assert finding.message.endswith("instead of eth1: 3.22 GB through eth0, 0 B through the planned devices")
+
+
+def test_what_other_operations_move_is_judged_but_what_a_broadcast_does_not() -> None:
+    for op, number in ((Op.ALL_TO_ALL, 1), (Op.SEND_RECV, 1), (Op.BROADCAST, 0)):
+        nodes = went(("eth1",), sent(eth0=GIB, eth1=MIB), step(1, "n1", "n2", op=op))
+        assert len(judge([data_left_by_other_nic], nodes).findings) == number

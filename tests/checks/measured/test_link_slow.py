@@ -6,21 +6,26 @@ from collections.abc import Mapping, Sequence
 
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.model.op import Op
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Method, NodeResult, Stage, Step
 from ncheck.steps.judge import judge
 from ncheck_checks.measured.link_slow import link_slow
 
+from .results import both
 from .test_node_slow import GIB, RINGS, cluster, facts, result
 
 Met = tuple[str, str, int]
 
 
-def met(count: int, slow: Mapping[tuple[str, str], float | None], again: Sequence[Met] = ()) -> dict[str, Facts]:
+def met(
+    count: int, slow: Mapping[tuple[str, str], float | None], again: Sequence[Met] = (), *, op: Op = Op.ALL_REDUCE
+) -> dict[str, Facts]:
     results: dict[str, list[NodeResult]] = {f"n{number + 1}": [] for number in range(count)}
     for one, other, number in (*RINGS[count], *again):
         share = slow.get((one, other), 1.0)
-        part = result(Step(number, Stage.PAIR, Method.NCCL, (one, other), (1, 1), (GIB,)), share and 24.0 * share)
+        step = Step(number, Stage.PAIR, Method.NCCL, (one, other), (1, 1), (GIB,), op=op)
+        part = result(step, share and 24.0 * share)
         results[one].append(part)
         results[other].append(part)
     return {node: facts(ProbeFacts(tuple(held))) for node, held in results.items()}
@@ -69,3 +74,18 @@ def test_it_is_silent_about_the_ways_of_a_slow_node() -> None:
 def test_it_is_skipped_where_no_pair_was_measured() -> None:
     judgement = judge([link_slow], {"n1": facts(ProbeFacts(())), "n2": facts(ProbeFacts(()))})
     assert [verdict.outcome for verdict in judgement.verdicts] == [Outcome.SKIPPED] * 2
+
+
+def test_a_way_that_is_slow_in_one_operation_alone_is_named_as_such_and_in_both_once() -> None:
+    slow: dict[tuple[str, str], float | None] = {("n1", "n2"): 0.5}
+    again = [("n1", "n2", 3)]
+    link = "the link between n1 and n2 is slow: 12 GB/s of 24 usual (0.50); both are fast with other nodes"
+    alone = both(met(4, {}, again), met(4, slow, again, op=Op.ALL_TO_ALL))
+    assert [one.message for one in judge([link_slow], alone).findings] == [
+        f"all-to-all: {link}; only all-to-all shows it: all-reduce between the same nodes is fine"
+    ]  # fmt: skip
+    everywhere = both(met(4, slow, again), met(4, slow, again, op=Op.ALL_TO_ALL))
+    assert [one.message for one in judge([link_slow], everywhere).findings] == [
+        f"all-reduce: {link}; all-to-all: {link}"
+    ]  # fmt: skip
+    assert judge([link_slow], both(met(4, {}, again), met(4, {}, again, op=Op.ALL_TO_ALL))).findings == []

@@ -7,11 +7,14 @@ from dataclasses import replace
 
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.model.op import Op
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.links.hardware import HARDWARE_FACTS
 from ncheck.probe.node_result import Carried, Method, NodeResult, Row, Stage, Step, StepFailure
 from ncheck.steps.judge import judge
 from ncheck_checks.measured.node_slow import node_slow
+
+from .results import both
 
 GIB = 2**30
 RINGS = {
@@ -26,24 +29,26 @@ ACROSS = [("n5", "n1", 3), ("n6", "n2", 3), ("n7", "n3", 3), ("n8", "n4", 3)]
 def result(step: Step, busbw: float | None, **more: object) -> NodeResult:
     if busbw is None:
         return NodeResult(step, (), failure=StepFailure("init", "connection refused"), seconds=20.0)
-    seconds = GIB * (2 * (step.world - 1) / step.world) / (busbw * 1e9)
+    seconds = GIB * step.op.bus_factor(step.world) / (busbw * 1e9)
     row = Row(GIB, in_place=False, seconds=seconds, fastest=seconds, slowest=seconds)
     return NodeResult(step, (row,), seconds=20.0, **more)  # type: ignore[arg-type]
 
 
-def cluster(
+def cluster(  # noqa: PLR0913
     count: int,
     slow: Mapping[str, float | None],
     method: Method = Method.NCCL,
     inside: Mapping[str, float] | None = None,
     again: Sequence[tuple[str, str, int]] = (),
+    *,
+    op: Op = Op.ALL_REDUCE,
 ) -> dict[str, Facts]:
     """Return nodes that met in a ring, at 24 GB/s but for the slow ones (None: nothing with them comes to its end)."""
     results: dict[str, list[NodeResult]] = {f"n{number + 1}": [] for number in range(count)}
     for node, busbw in (inside or {}).items():
-        results[node].append(result(Step(1, Stage.INSIDE, method, (node,), (8,), (GIB,)), busbw))
+        results[node].append(result(Step(1, Stage.INSIDE, method, (node,), (8,), (GIB,), op=op), busbw))
     for one, other, number in (*RINGS[count], *(ACROSS if count == 8 else ()), *again):
-        step = Step(number + 1, Stage.PAIR, method, (one, other), (1, 1), (GIB,))
+        step = Step(number + 1, Stage.PAIR, method, (one, other), (1, 1), (GIB,), op=op)
         known = [slow.get(node, 1.0) for node in (one, other)]
         reached = None if None in known else 24.0 * min(share for share in known if share is not None)
         part = result(step, reached, planned=("mlx5_0:1",), carried={"mlx5_0:1": Carried(GIB, GIB)})
@@ -132,3 +137,32 @@ def test_it_leaves_what_was_measured_without_gpus_to_another_check() -> None:
 
 def test_it_is_skipped_where_no_pair_was_measured() -> None:
     assert outcomes({"n1": facts(ProbeFacts(())), "n2": facts(ProbeFacts(()))}) == [Outcome.SKIPPED] * 2
+
+
+def test_a_node_that_is_slow_in_each_operation_is_one_finding() -> None:
+    nodes = both(cluster(4, {"n2": 0.5}), cluster(4, {"n2": 0.25}, op=Op.ALL_TO_ALL))
+    assert judge([node_slow], nodes).findings == [
+        Finding("NC710", "node-slow", Severity.ERROR, ("n2",),
+                "all-reduce: n2 is slow with every partner through mlx5_0:1: 12 GB/s of 24 usual (0.50); n[1,3] are "
+                "fast with other nodes; all-to-all: n2 is slow with every partner through mlx5_0:1: 6 GB/s of 24 "
+                "usual (0.25); n[1,3] are fast with other nodes",
+                ("all-reduce, round 2: n1 with n2: 12 GB/s, 0.50 of the usual",
+                 "all-reduce, round 3: n2 with n3: 12 GB/s, 0.50 of the usual",
+                 "all-to-all, round 2: n1 with n2: 6 GB/s, 0.25 of the usual",
+                 "all-to-all, round 3: n2 with n3: 6 GB/s, 0.25 of the usual"),
+                "sudo mlxlink -d mlx5_0 -p 1 -m -c", where="n2", kind="look", summary="slow with every partner"),
+    ]  # fmt: skip
+
+
+def test_a_node_that_is_slow_in_one_operation_alone_is_said_to_be_fine_in_the_other() -> None:
+    nodes = both(cluster(4, {}), cluster(4, {"n2": 0.5}, op=Op.ALL_TO_ALL))
+    assert [(one.nodes, one.message) for one in judge([node_slow], nodes).findings] == [
+        (("n2",),
+         ("all-to-all: n2 is slow with every partner through mlx5_0:1: 12 GB/s of 24 usual (0.50); n[1,3] are fast "
+         "with other nodes; only all-to-all shows it: all-reduce between the same nodes is fine"))
+    ]  # fmt: skip
+
+
+def test_operations_that_differ_by_nature_accuse_nobody() -> None:
+    everywhere = dict.fromkeys(("n1", "n2", "n3", "n4"), 0.2)
+    assert outcomes(both(cluster(4, {}), cluster(4, everywhere, op=Op.ALL_TO_ALL))) == [Outcome.PASSED] * 4

@@ -7,18 +7,22 @@ from dataclasses import replace
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.model.op import Op
 from ncheck.probe.node_result import Method, Stage
 from ncheck.steps.judge import judge
 from ncheck_checks.measured.scaling_poor import scaling_poor
 
 from .bandwidths import part, probed
+from .results import both
 
 
-def scaled(alone: float, two: float, four: float, eight: float, method: Method = Method.NCCL) -> dict[str, Facts]:
+def scaled(  # noqa: PLR0913
+    alone: float, two: float, four: float, eight: float, method: Method = Method.NCCL, *, op: Op = Op.ALL_REDUCE
+) -> dict[str, Facts]:
     names = tuple(f"n{number + 1}" for number in range(8))
     runs = [
-        part(Stage.SCALING, names[:2], 8, two), part(Stage.SCALING, names[:4], 8, four),
-        part(Stage.ALL, names, 8, eight), *(part(Stage.INSIDE, (name,), 8, alone) for name in names),
+        part(Stage.SCALING, names[:2], 8, two, op=op), part(Stage.SCALING, names[:4], 8, four, op=op),
+        part(Stage.ALL, names, 8, eight, op=op), *(part(Stage.INSIDE, (name,), 8, alone, op=op) for name in names),
     ]  # fmt: skip
     runs = [replace(run, step=replace(run.step, method=method)) for run in runs]
     return {name: probed(*(run for run in runs if name in run.step.group)) for name in names}
@@ -70,3 +74,16 @@ def test_it_is_skipped_on_cpus_and_where_nothing_can_be_compared() -> None:
     for nodes in (scaled(4.0, 3.0, 2.0, 1.0, Method.GLOO), unknown(two)):
         verdicts = judge([scaling_poor], nodes).verdicts
         assert {verdict.outcome for verdict in verdicts} == {Outcome.SKIPPED}
+
+
+def test_each_operation_is_compared_with_itself_and_what_shrinks_by_nature_is_not_judged() -> None:
+    slow = (300.0, 30.0, 20.0, 10.0)
+    nodes = both(scaled(470.0, 460.0, 385.0, 380.0), unknown(scaled(*slow, op=Op.ALL_TO_ALL)))
+    assert judge([scaling_poor], unknown(nodes)).findings == []
+    nodes = both(scaled(470.0, 460.0, 385.0, 240.0), scaled(362.0, 360.0, 358.0, 200.0, op=Op.ALL_GATHER))
+    (finding,) = judge([scaling_poor], nodes).findings
+    assert finding.message == (
+        "all-reduce: scaling efficiency 62 % (minimum 80 %): 8 nodes reach 240 GB/s, 4 nodes 385 (0.60 and 0.96 of "
+        "what their links should give); all-gather: scaling efficiency 55 % (minimum 80 %): 8 nodes reach 200 GB/s, 1 "
+        "node 362 (0.54 and 0.98 of what their links should give)"
+    )

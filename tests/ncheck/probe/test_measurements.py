@@ -8,6 +8,7 @@ from dataclasses import replace
 from ncheck.facts.login import LoginFacts
 from ncheck.model.evidence import Cause, Login
 from ncheck.model.fact import Absent, Unread
+from ncheck.model.op import Op
 from ncheck.model.report import Measurement, Pair, Point, Probe, Protocol, Standing, Traffic
 from ncheck.probe.expected import Expected
 from ncheck.probe.facts import ProbeFacts
@@ -19,9 +20,9 @@ from ncheck.probe.skip_reason import Facts
 GIB = 2**30
 
 
-def row(busbw: float, world: int, size: int = GIB) -> Row:
+def row(busbw: float, world: int, size: int = GIB, op: Op = Op.ALL_REDUCE) -> Row:
     """Return a row that comes to this bus bandwidth in GB/s with so many ranks."""
-    seconds = size * (2 * (world - 1) / world) / (busbw * 1e9)
+    seconds = size * op.bus_factor(world) / (busbw * 1e9)
     return Row(size, in_place=False, seconds=seconds, fastest=seconds, slowest=seconds, wrong=0)
 
 
@@ -30,7 +31,8 @@ def step(stage: Stage, *group: str, ranks: int = 1, number: int = 1, method: Met
 
 
 def ran(step: Step, busbw: float) -> dict[str, NodeResult]:
-    return {node: NodeResult(step, (row(busbw, step.world),), version="2.21.5") for node in step.group}
+    rows = (row(busbw, step.world, op=step.op),)
+    return {node: NodeResult(step, rows, version="2.21.5") for node in step.group}
 
 
 def failed(step: Step, words: str) -> dict[str, NodeResult]:
@@ -199,3 +201,41 @@ def test_where_nothing_ran_the_true_reason_is_told_folded_and_nothing_suggests_a
     assert probe.reason == "blocked by NC201 nccl-version-differs on n1"
     assert measured({"n2": unreached})[1].reason == "not reached (refused)"
     assert measured({"n1": {}})[1].reason == "no check that was selected needs it"
+
+
+def of(one: Step, op: Op) -> Step:
+    return replace(one, op=op)
+
+
+def test_each_operation_is_told_by_itself_and_named() -> None:
+    pairs, rest = (step(Stage.PAIR, "n1", "n2"), step(Stage.PAIR, "n3", "n4")), step(Stage.ALL, "n1", "n2", number=2)
+    swapped = [(of(pairs[0], Op.ALL_TO_ALL), 47.0), (of(pairs[1], Op.ALL_TO_ALL), 21.0)]
+    parts = [ran(one, 48.0) for one in pairs] + [ran(one, busbw) for one, busbw in swapped]
+    made, probe = measured_with(facts([*parts, ran(rest, 380.0)], n5=Unread("gone")), nothing_known)
+    sums, parted = (f"{op} between two nodes, one rank each" for op in ("all-reduce", "all-to-all"))
+    assert [(one.op, one.what, one.measured) for one in made] == [
+        ("all-reduce", f"{sums}: 2 pairs of nodes with about the same result", 48.0),
+        ("all-reduce", "all-reduce on 2 nodes", 380.0),
+        ("all-to-all", f"{parted}: the best of 2 pairs of nodes", 47.0),
+        ("all-to-all", f"{parted}: the worst of 2 pairs of nodes", 21.0),
+    ]
+    assert [(pair.op, pair.nodes, pair.busbw) for pair in probe.pairs] == [
+        ("all-reduce", ("n1", "n2"), 48.0), ("all-reduce", ("n3", "n4"), 48.0),
+        ("all-to-all", ("n1", "n2"), 47.0), ("all-to-all", ("n3", "n4"), 21.0),
+    ]  # fmt: skip
+    assert probe.reason == "all-reduce and all-to-all by NCCL 2.21.5, started by ncheck"
+    assert probe.notes == ("not measured on n5: gone",)
+
+
+def test_pairs_of_one_operation_are_slow_beside_pairs_of_the_same_only() -> None:
+    everybody = [("n1", "n2", 1), ("n3", "n4", 1), ("n2", "n3", 2), ("n4", "n1", 2)]
+    steps = [step(Stage.PAIR, one, other, number=number) for one, other, number in everybody]
+    parts = [ran(of(one, op), busbw) for op, busbw in ((Op.ALL_REDUCE, 48.0), (Op.ALL_TO_ALL, 9.0)) for one in steps]
+    _, probe = measured_with(facts(parts), nothing_known)
+    assert {pair.standing for pair in probe.pairs} == {Standing.OK}
+
+
+def test_operations_after_which_devices_differ_by_nature_leave_no_traffic_to_judge() -> None:
+    one = NodeResult(of(step(Stage.ALL, "n1", "n2"), Op.SEND_RECV), (), ("eth0",), {"eth0": Carried(5, 7)})
+    _, probe = measured_with({"n1": {ProbeFacts: ProbeFacts((one,))}}, nothing_known)
+    assert probe.traffic == ()

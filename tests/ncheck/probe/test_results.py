@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from ncheck.model.cluster import Facts
+from ncheck.model.op import Op
 from ncheck.probe.expected import Expected
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.measurements import measured_with
@@ -70,8 +71,13 @@ def test_what_is_no_sum_is_none_of_it(method: Method) -> None:
 
 def test_sizes_that_everybody_left_out_are_told_of() -> None:
     held = probed(ProbeFacts((result(PAIR, row(8)),)), ProbeFacts((result(PAIR, row(8)),)))
-    assert missing_sizes(collectives(held)) == {Stage.PAIR: (MIB,)}
+    assert missing_sizes(collectives(held)) == {(Op.ALL_REDUCE, Stage.PAIR): (MIB,)}
     assert notes(held) == ("sizes not measured between some pairs of nodes: 1 MiB",)
+    other = replace(PAIR, op=Op.ALL_TO_ALL)
+    whole = (result(PAIR, row(8), row(MIB)), result(other, row(8)))
+    held = probed(ProbeFacts(whole), ProbeFacts(whole))
+    assert missing_sizes(collectives(held)) == {(Op.ALL_TO_ALL, Stage.PAIR): (MIB,)}
+    assert notes(held) == ("all-to-all: sizes not measured between some pairs of nodes: 1 MiB",)
 
 
 def test_a_result_that_nobody_verified_is_told_of() -> None:

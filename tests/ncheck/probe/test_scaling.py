@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from ncheck.model.op import Op
 from ncheck.probe.node_result import Method, Stage
 from ncheck.probe.results import Collective
 from ncheck.probe.search import no_expectation
@@ -47,6 +50,14 @@ def test_one_node_is_compared_only_where_it_is_known_what_to_expect() -> None:
 def test_two_nodes_count_as_if_a_tree_had_carried_them_where_nobody_knows(ranks: int, efficiency: float) -> None:
     """A tree between two nodes of 8 makes 2R(n-1)/n of R: 1.875. With one rank each it makes no more than R."""
     assert efficiencies(run(2, 100.0, ranks), run(4, 100.0, ranks)) == [None, efficiency]
+
+
+@pytest.mark.parametrize(
+    ("op", "efficiency"), [(Op.ALL_GATHER, 1.0), (Op.REDUCE_SCATTER, 1.0), (Op.ALL_TO_ALL, None), (Op.SEND_RECV, None)]
+)
+def test_only_all_reduce_has_a_tree_and_what_shrinks_by_nature_is_not_compared(op: Op, efficiency: float) -> None:
+    runs = [replace(one, step=replace(one.step, op=op)) for one in (run(2, 100.0), run(4, 100.0))]
+    assert efficiencies(*runs) == [None, efficiency]
 
 
 def test_groups_with_other_numbers_of_ranks_are_not_compared() -> None:

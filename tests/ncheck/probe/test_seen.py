@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ncheck.model.op import Op
 from ncheck.probe.links.ceiling import Component
 from ncheck.probe.node_result import Carried, Method, NodeResult, Stage, Step
 from ncheck.probe.shortfalls import Observation, busiest, idle_rails, observations
@@ -9,8 +10,8 @@ from ncheck.probe.shortfalls import Observation, busiest, idle_rails, observatio
 from tests.ncheck.probe.machines import H100, L40S, board, bus, places
 
 
-def result(ranks: int, *counts: int, used: tuple[str, ...] = ()) -> NodeResult:
-    step = Step(1, Stage.ALL, Method.NCCL, ("n1", "n2"), (ranks, ranks), (2**30,))
+def result(ranks: int, *counts: int, used: tuple[str, ...] = (), op: Op = Op.ALL_REDUCE) -> NodeResult:
+    step = Step(1, Stage.ALL, Method.NCCL, ("n1", "n2"), (ranks, ranks), (2**30,), op=op)
     carried = {place: Carried(count, count) for place, count in zip(places(len(counts)), counts, strict=True)}
     return NodeResult(step, (), planned=("eth0", *places(len(counts))), carried=carried, used=used)
 
@@ -22,6 +23,8 @@ def test_the_busiest_is_the_one_that_carried_most() -> None:
 
 def test_a_rail_that_carried_next_to_nothing_beside_others_is_idle() -> None:
     assert idle_rails([result(8, 10**9, 10**6, 10**9)]) == ("mlx5_1:1",)
+    for op, idle in ((Op.ALL_TO_ALL, ("mlx5_1:1",)), (Op.SEND_RECV, ()), (Op.BROADCAST, ())):
+        assert idle_rails([result(8, 10**9, 10**6, 10**9, op=op)]) == idle, "a ring of ranks crosses by one NIC"
 
 
 def test_one_rank_a_node_uses_one_rail_and_tells_nothing_of_the_others() -> None:
