@@ -174,10 +174,15 @@ def _not_compared(
     runs = len(series[_kind(one)]) - 1
     others = {
         fold(figure.nodes): None for past in series.values() for _, figure in past
-        if figure.what.partition(" ")[0] == one.what.partition(" ")[0] and set(figure.nodes) != set(one.nodes)
+        if _act(figure) == _act(one) and set(figure.nodes) != set(one.nodes)
     }  # fmt: skip
     earlier = any(len({run.time for run, _ in past}) > 1 for past in series.values()) or others
     return NotCompared(one, runs, tuple(others)) if runs < FEWEST and earlier else None
+
+
+def _act(one: Figure) -> list[str]:
+    """Return the stage and the operation: "all all-reduce on 4 nodes, 32 ranks" begins with them."""
+    return one.what.split(" ", 2)[:2]
 
 
 def _changed(before: Entry, after: Entry, spans: Sequence[Span]) -> Iterator[tuple[str, str, str]]:

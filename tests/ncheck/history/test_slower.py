@@ -65,6 +65,8 @@ def test_other_nodes_and_other_sizes_are_not_compared_and_few_runs_are_too_few()
     assert slower([*runs, other], ()) == ((), NotCompared(other.figures[0], 0, ("gpu[01-02]",)))
     larger = run(20, 40.0, what=WHAT.replace("1 GiB", "1 MiB"))
     assert slower([*runs, larger], ()) == ((), NotCompared(larger.figures[0], 0))
+    swapped = run(20, 40.0, ("gpu01", "gpu03"), WHAT.replace("all-reduce", "all-to-all"))
+    assert slower([*runs, swapped], ()) == ((), NotCompared(swapped.figures[0], 0)), "an all-reduce is no all-to-all"
     few = [*runs[: FEWEST - 1], run(20, 40.0)]
     assert slower(few, ()) == ((), NotCompared(few[-1].figures[0], FEWEST - 1))
     assert slower(runs[:1], ()) == ((), None)
