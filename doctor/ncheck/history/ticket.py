@@ -21,6 +21,7 @@ from ncheck.history.times_in_words import minute
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.fact import Absent, Unread
 from ncheck.model.finding import Finding, Outcome, Severity
+from ncheck.model.op import Op
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import Report
 from ncheck.model.system import Hardware
@@ -281,7 +282,8 @@ def _measured(report: Report, node: str) -> Iterator[str]:
     for pair in report.probe.pairs:
         if node in pair.nodes:
             value = "failed" if pair.busbw is None else f"{pair.busbw:.4g} GB/s"
-            rows.append((f"pair {' - '.join(pair.nodes)}", f"{value} ({pair.standing.value})"))
+            op = "" if pair.op == Op.ALL_REDUCE.value else f"{pair.op} "
+            rows.append((f"{op}pair {' - '.join(pair.nodes)}", f"{value} ({pair.standing.value})"))
     for gpu in report.gpus_alone:
         if gpu.node == node:
             rows += [

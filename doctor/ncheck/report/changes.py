@@ -164,7 +164,7 @@ def got_worse(old: Report, new: Report) -> Worse:
         and _lower(gpus.get((one.node, one.pci, figure.what)), figure.value)
     }  # fmt: skip
     best, now = _best_of_pairs(old), _best_of_pairs(new)
-    slow_pairs = {node for node, value in now.items() if _lower(best.get(node), value)}
+    slow_pairs = {node for (node, op), value in now.items() if _lower(best.get((node, op)), value)}
     inside = {node for one in slower if one.stage == _ALONE for node in one.nodes} | slow_gpus
     nodes = slow_pairs | inside
     between = bool(slow_pairs) or any(one.stage != _ALONE for one in slower)
@@ -180,11 +180,12 @@ def _lower(before: float | None, now: float | None) -> bool:
     return before is not None and (now is None or now < before * _KEPT)
 
 
-def _best_of_pairs(report: Report) -> dict[str, float]:
-    best: dict[str, float] = {}
+def _best_of_pairs(report: Report) -> dict[tuple[str, str], float]:
+    """Return the best of the pairs of each node and operation."""
+    best: dict[tuple[str, str], float] = {}
     for pair in report.probe.pairs:
         for node in pair.nodes:
-            best[node] = max(best.get(node, 0.0), pair.busbw or 0.0)
+            best[node, pair.op] = max(best.get((node, pair.op), 0.0), pair.busbw or 0.0)
     return best
 
 

@@ -261,6 +261,7 @@ class Pairs:
     usual: str
     odd: tuple[str, ...]
     left_out: int
+    op: str
 
 
 @dataclass(frozen=True)
@@ -324,7 +325,7 @@ class View:
     gpus: GpuTable | None
     how_measured: str  # or why nothing was
     timed: str  # how often each size was timed, or nothing
-    pairs: Pairs | None
+    pairs: tuple[Pairs, ...]
     carried: tuple[TrafficLine, ...]
     settings: tuple[tuple[str, str], ...]  # a line to type, its reason
     unusable: str  # why the plan must not be used, or nothing
@@ -357,7 +358,7 @@ def view_of(report: Report) -> View:
         gpus=gpu_table(report),
         how_measured=say.how_measured(report.probe),
         timed=say.protocol(report.measurements),
-        pairs=_pairs(report),
+        pairs=tuple(_pairs(drawn) for drawn in heat(report.probe, report.measurements, MATRIX)),
         carried=carried(report.probe.traffic),
         settings=tuple(_settings(report)),
         unusable=blocked(report.plan),
@@ -448,19 +449,16 @@ def _measured(one: Measurement, by: str) -> MeasuredSection:
     )
 
 
-def _pairs(report: Report) -> Pairs | None:
-    drawn = heat(report.probe, report.measurements, MATRIX)
-    if not drawn:
-        return None
+def _pairs(drawn: HeatMap) -> Pairs:
     cells = tuple(
         _cell(drawn, column, row, pair)
         for row, one in enumerate(drawn.names)
         for column, other in enumerate(drawn.names)
         if (pair := drawn.cells.get((one, other)))
     )
-    odd = tuple(odd_words(drawn, one) for one in gathered(drawn, report.probe.pairs))
+    odd = tuple(odd_words(drawn, one) for one in gathered(drawn))
     usual = tr("{rate} is expected" if drawn.expected else "{rate} is usual here", rate=f"{say.rate(drawn.usual)} GB/s")
-    return Pairs(drawn.names, drawn.labels, cells, usual, odd, drawn.left_out)
+    return Pairs(drawn.names, drawn.labels, cells, usual, odd, drawn.left_out, words.line(drawn.op))
 
 
 def _cell(drawn: HeatMap, column: int, row: int, pair: Pair) -> Cell:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -154,7 +155,7 @@ def short(value: float) -> str:
 
 
 def time(seconds: float) -> str:
-    """Return how long one all-reduce took."""
+    """Return how long one operation took."""
     for unit, name in ((1.0, "s"), (1e-3, "ms")):
         if seconds >= unit:
             return f"{seconds / unit:.3g} {name}" if seconds < 1000 * unit else f"{seconds / unit:.0f} {name}"
@@ -193,31 +194,45 @@ def print_measured(page: Page, report: Report) -> None:
     if first:
         _sentence(page, first, by)
         _curve(page, first)
-    steps = _steps(report.measurements)
+    scaling = [steps for own in _by_op(report.measurements) if (steps := _steps(own))]
     in_scaling_line = [
-        one for one in steps if one.stage == "scaling" and one.standing is Standing.OK and not _doubts(one)
-    ]
+        one for steps in scaling for one in steps
+        if one.stage == "scaling" and one.standing is Standing.OK and not _doubts(one)
+    ]  # fmt: skip
     rest = [one for one in report.measurements if one is not first and one not in in_scaling_line]
     for stage in ("inside", "pair", "rail", "scaling", "all", ""):
         _stage(page, [one for one in rest if one.stage == stage], by)
-    if steps:
-        _scaling(page, steps)
+    for steps in scaling:
+        _scaling(page, steps, steps[0].op if len(scaling) > 1 else "")
     if timed := protocol(report.measurements):
         page.say(timed, "  ", style="dim")
-    if drawn := heat(report.probe, report.measurements):
-        _heat(page, drawn, report.probe.pairs)
+    for drawn in heat(report.probe, report.measurements):
+        _heat(page, drawn)
     _carried(page, report)
 
 
 def _stage(page: Page, same: Sequence[Measurement], by: str) -> None:
-    """Print the measurements of one stage. Of pairs only the worst and the failed ones: the matrix shows the rest."""
+    """Print the measurements of one stage. Of pairs only the worst of each operation and the failed ones: the matrix
+    shows the rest.
+    """
     if same and same[0].stage in ("pair", "rail"):
-        worst = min((one for one in same if one.measured is not None), key=lambda o: o.measured or 0.0, default=None)
-        same = [*([worst] if worst else []), *(one for one in same if one.measured is None)]
+        same = [one for own in _by_op(same) for one in _worst(own)]
     for one in same[:SHOWN]:
         _sentence(page, one, by)
     if len(same) > SHOWN:
         _left_out(page, tr("and {number} more of these", number=len(same) - SHOWN))
+
+
+def _worst(same: Sequence[Measurement]) -> list[Measurement]:
+    worst = min((one for one in same if one.measured is not None), key=lambda o: o.measured or 0.0, default=None)
+    return [*([worst] if worst else []), *(one for one in same if one.measured is None)]
+
+
+def _by_op(measurements: Sequence[Measurement]) -> list[list[Measurement]]:
+    same: dict[str, list[Measurement]] = {}
+    for one in measurements:
+        same.setdefault(one.op, []).append(one)
+    return list(same.values())
 
 
 def _left_out(page: Page, what: str) -> None:
@@ -232,11 +247,15 @@ def _sentence(page: Page, one: Measurement, by: str) -> None:
     page.say(text, Text(f"  {sign.get(judged, page.signs.dot)} ", style=style))
 
 
-def _scaling(page: Page, steps: Sequence[Measurement]) -> None:
-    """Print "by number of nodes: 1 node 471 GB/s, 2 nodes 468 GB/s, 4 nodes 381 GB/s (efficiency 98 %)"."""
+def _scaling(page: Page, steps: Sequence[Measurement], op: str) -> None:
+    """Print "by number of nodes: 1 node 471 GB/s, 2 nodes 468 GB/s, 4 nodes 381 GB/s (efficiency 98 %)".
+
+    It begins with the operation where there are several.
+    """
     relative = any(kept(one) and one.ratio for one in steps)
     by_number = tr("by number of nodes (efficiency relative to what the links give): ")
-    parts: list[str | tuple[str, str]] = [(by_number if relative else tr("by number of nodes: "), "bold")]
+    head = f"{words.line(op)}{tr(', ')}" if op else ""
+    parts: list[str | tuple[str, str]] = [(f"{head}{by_number if relative else tr('by number of nodes: ')}", "bold")]
     for place, one in enumerate(steps):
         share_kept = tr(" (efficiency {share})", share=share) if (share := kept(one)) else ""
         style = STYLES[WARNED if one.scales_poorly else UNJUDGED]
@@ -288,15 +307,16 @@ def _bar(page: Page, cells: float, mark: int | None, room: int) -> str:
     return drawn.rstrip()
 
 
-def _heat(page: Page, drawn: HeatMap, pairs: Sequence[Pair]) -> None:
+def _heat(page: Page, drawn: HeatMap) -> None:
     usual = rate(drawn.usual)
     known = tr("expected: {rate} GB/s", rate=usual) if drawn.expected else tr("usual here: {rate} GB/s", rate=usual)
-    page.say(tr("between nodes, one rank each, in GB/s ({known}):", known=known), "  ", style="bold")
+    head = f"{words.line(drawn.op)} " if drawn.op else ""
+    page.say(f"{head}{tr('between nodes, one rank each, in GB/s ({known}):', known=known)}", "  ", style="bold")
     if drawn.names:
         _matrix(page, drawn)
     if drawn.left_out:
         _left_out(page, tr("{pairs} not shown", pairs=words.count(drawn.left_out, "further pair")))
-    every = gathered(drawn, pairs)
+    every = gathered(drawn)
     for odd in every[:ODD_PAIRS]:
         page.say(words.line(odd_words(drawn, odd)), Text(f"    {page.signs.warned} ", STYLES[odd.tone]))
     if len(every) > ODD_PAIRS:
@@ -419,7 +439,8 @@ LONGEST_LABEL = 4
 
 @dataclass(frozen=True)
 class HeatMap:
-    """A matrix of these nodes. `labels` are the parts in which their names differ.
+    """A matrix of these nodes. `labels` are the parts in which their names differ. `op`: the operation, where there are
+    others.
 
     `usual` is in GB/s: what is expected of a pair, or else what nodes reach at their best. `odd` are the low and failed
     pairs, the worst first; `left_out` is the number of pairs without a cell.
@@ -432,25 +453,37 @@ class HeatMap:
     expected: bool
     odd: tuple[Pair, ...]
     left_out: int
+    pairs: tuple[Pair, ...]
+    op: str = ""
 
     def share(self, pair: Pair) -> float | None:
         """Return the pair's bandwidth over what is usual; None if it failed."""
         return None if pair.busbw is None else pair.busbw / self.usual
 
 
-def heat(probe: Probe, measurements: Sequence[Measurement], most: int = MOST) -> HeatMap | None:
-    """Return the matrix; None for fewer than two pairs, or if all failed."""
-    there = [pair.busbw for pair in probe.pairs if pair.busbw]
-    if len(probe.pairs) < 2 or not there:  # noqa: PLR2004  one pair is no picture
+def heat(probe: Probe, measurements: Sequence[Measurement], most: int = MOST) -> tuple[HeatMap, ...]:
+    """Return the matrix of each operation; none for fewer than two pairs, or if all failed."""
+    ops = dict.fromkeys(pair.op for pair in probe.pairs)
+    drawn = [
+        _heat_map(
+            tuple(pair for pair in probe.pairs if pair.op == op), [one for one in measurements if one.op == op], most
+        )
+        for op in ops
+    ]
+    return tuple(replace(one, op=one.pairs[0].op if len(ops) > 1 else "") for one in drawn if one)
+
+
+def _heat_map(pairs: tuple[Pair, ...], measurements: Sequence[Measurement], most: int) -> HeatMap | None:
+    if len(pairs) < 2 or not any(pair.busbw for pair in pairs):  # noqa: PLR2004  one pair is no picture
         return None
     should = {one.expected for one in measurements if one.stage == "pair" and one.measured is not None}
     expected = min((value for value in should if value), default=None) if None not in should else None
-    usual = expected or _usual(probe.pairs)
-    odd = sorted((pair for pair in probe.pairs if tone(pair.standing) in (WARNED, BAD)), key=lambda p: p.busbw or 0.0)
-    names = _shown(probe.pairs, odd, most)
-    shown = [pair for pair in probe.pairs if set(pair.nodes) <= set(names)]
+    usual = expected or _usual(pairs)
+    odd = sorted((pair for pair in pairs if tone(pair.standing) in (WARNED, BAD)), key=lambda p: p.busbw or 0.0)
+    names = _shown(pairs, odd, most)
+    shown = [pair for pair in pairs if set(pair.nodes) <= set(names)]
     cells = {order: pair for pair in shown for order in (pair.nodes, pair.nodes[::-1])}
-    return HeatMap(names, labels(names), cells, usual, bool(expected), tuple(odd), len(probe.pairs) - len(shown))
+    return HeatMap(names, labels(names), cells, usual, bool(expected), tuple(odd), len(pairs) - len(shown), pairs)
 
 
 def _usual(pairs: Sequence[Pair]) -> float:
@@ -482,9 +515,9 @@ class Odd:
         return BAD if any(tone(pair.standing) == BAD for pair in self.pairs) else WARNED
 
 
-def gathered(drawn: HeatMap, pairs: Sequence[Pair]) -> tuple[Odd, ...]:
+def gathered(drawn: HeatMap) -> tuple[Odd, ...]:
     """Return the low and failed pairs, grouped by node if all pairs of it are such, the largest group first."""
-    well, left, found = _ever_well(drawn, pairs), list(drawn.odd), []
+    well, left, found = _ever_well(drawn), list(drawn.odd), []
     while left:
         counts = Counter(node for pair in left for node in pair.nodes if node not in well)
         node, number = max(counts.items(), key=lambda one: one[1], default=("", 0))
@@ -516,10 +549,10 @@ def odd_words(drawn: HeatMap, odd: Odd) -> str:
     return tr("{nodes}: {rate}, {share}", nodes=nodes, rate=best, share=of)
 
 
-def _ever_well(drawn: HeatMap, pairs: Sequence[Pair]) -> frozenset[str]:
+def _ever_well(drawn: HeatMap) -> frozenset[str]:
     """Return the nodes that have at least one good pair."""
     odd = frozenset(drawn.odd)
-    return frozenset(node for pair in pairs if pair not in odd for node in pair.nodes)
+    return frozenset(node for pair in drawn.pairs if pair not in odd for node in pair.nodes)
 
 
 def _shown(pairs: Sequence[Pair], odd: Sequence[Pair], most: int) -> tuple[str, ...]:

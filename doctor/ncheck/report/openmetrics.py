@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TextIO
 
+from ncheck.model.op import Op
 from ncheck.model.report import Measurement, Report, Standing
 from ncheck.report import text as words
 from ncheck.report.state import answer
@@ -110,11 +111,15 @@ def _good(report: Report) -> list[Sample]:
 def _measured(report: Report) -> Iterator[tuple[str, str, Iterable[Sample]]]:
     worst: dict[tuple[str, ...], Measurement] = {}
     for one in report.measurements:
-        key = (one.stage, words.line(one.what), words.node_set(one.nodes), words.line(one.by))
+        op = "" if one.op == Op.ALL_REDUCE.value else words.line(one.op)
+        key = (one.stage, words.line(one.what), words.node_set(one.nodes), words.line(one.by), op)
         if key not in worst or (one.measured or 0.0) < (worst[key].measured or 0.0):
             worst[key] = one
-    keys = ("stage", "what", "nodes", "by")
-    rows = [(dict(zip(keys, key, strict=True)), one) for key, one in worst.items()]
+    keys = ("stage", "what", "nodes", "by", "op")  # without an `op` it is an all-reduce
+    rows = [
+        ({name: value for name, value in zip(keys, key, strict=True) if value or name != "op"}, one)
+        for key, one in worst.items()
+    ]
     yield (
         "ncheck_bandwidth_bytes_per_second",
         "Bus bandwidth that was measured; absent if the test failed.",

@@ -140,4 +140,24 @@ def many(report: Report) -> Report:
     )
 
 
-MEASURED = {made.__name__: made for made in (healthy, slow_node, broken, cpus, many)}
+def two_operations(report: Report) -> Report:
+    """Return the healthy report with an all-to-all, in which one pair is slow and more nodes keep too little."""
+    well = healthy(report)
+    swapped = tuple(
+        replace(pair(two, 30.0 if two == ("gpu02", "gpu03") else 48.0), op="all-to-all")
+        for two in combinations(NODES, 2)
+    )
+    told = tuple(
+        replace(one, op="all-to-all", what=one.what.replace("all-reduce", "all-to-all"))
+        for one in (
+            between("the best of 6 pairs of nodes", 48.0, *NODES[:2]),
+            between("the worst of 6 pairs of nodes", 30.0, *NODES[1:3]),
+            replace(scaling(), expected=65.0, measured=64.0), everywhere(40.0, expected=54.9, efficiency=0.74),
+        )
+    )  # fmt: skip
+    pairs = (*well.probe.pairs, *swapped)
+    how = replace(well.probe, pairs=pairs, reason=f"all-reduce and all-to-all by {BY}, started by ncheck")
+    return replace(well, measurements=(*well.measurements, *told), probe=how)
+
+
+MEASURED = {made.__name__: made for made in (healthy, slow_node, broken, cpus, many, two_operations)}

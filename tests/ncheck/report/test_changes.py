@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from cProfile import Profile
+from dataclasses import replace
 
 import pytest
 from ncheck.differences import differences
 from ncheck.facts.neighbours import Neighbour, NeighbourFacts
-from ncheck.report.changes import OTHER, Change
+from ncheck.model.report import Report
+from ncheck.report.changes import OTHER, Change, Worse, got_worse
 
+from tests.ncheck.report.measurements import two_operations
 from tests.ncheck.report.planted import KERNEL, NODES, PLANTED, SLOW, mtu, ranked
 
 LEAST = 18  # of the planted ones: bench/changes.py has more seeds
@@ -53,3 +56,12 @@ def test_thousands_of_parts_that_came_and_went_are_compared_in_linear_time() -> 
     found = profile.runcall(lambda: list(differences(before, after)))
     assert len(found) == 4000
     assert sum(entry.callcount for entry in profile.getstats()) < 200 * len(found)
+
+
+def test_a_node_is_slower_in_one_operation_however_fast_it_is_in_another(reports: dict[str, Report]) -> None:
+    old = two_operations(reports["healthy"])
+    slower = [replace(one, busbw=20.0) if one.op == "all-to-all" and "gpu03" in one.nodes else one
+              for one in old.probe.pairs]  # fmt: skip
+    new = replace(old, probe=replace(old.probe, pairs=tuple(slower)))
+    assert got_worse(old, new) == Worse(between=True, nodes=frozenset({"gpu03"}))
+    assert got_worse(old, old) == Worse()

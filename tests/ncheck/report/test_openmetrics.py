@@ -98,6 +98,15 @@ def test_bandwidth_is_in_bytes_per_second_and_a_failed_test_has_none(reports: di
     assert ("ncheck_bandwidth_spread_ratio", tuple(sorted(failed.items()))) not in values
 
 
+def test_other_operations_have_a_label_and_all_reduce_has_none(reports: dict[str, Report]) -> None:
+    values = read(measurements.two_operations(reports["healthy"]))
+    ops = {dict(labels).get("op") for name, labels in values if name == "ncheck_bandwidth_bytes_per_second"}
+    assert ops == {None, "all-to-all"}
+    swapped = {"stage": "all", "what": "all-to-all on 4 nodes", "nodes": "gpu[01-04]", "by": "NCCL 2.21.5",
+               "op": "all-to-all"}  # fmt: skip
+    assert values["ncheck_bandwidth_expected_bytes_per_second", tuple(sorted(swapped.items()))] == 54.9e9
+
+
 def test_what_a_node_wrote_ends_no_label(reports: dict[str, Report]) -> None:
     carried_by = {dict(labels)["by"] for name, labels in read(evil(reports["healthy"])) if "bandwidth" in name}
     assert carried_by == {"NCCL 2.21.5", HOSTILE.replace("\u202e", "?")}
