@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import SystemRandom
 from typing import Any
 
 import click
 
-from ncheck.cli.examine import say
-from ncheck.cli.options import GroupedCommand, GroupedOption, files, options
-from ncheck.errors import EXIT_CLEAN, SettingsError
+from ncheck.cli.check import run_and_show
+from ncheck.cli.examine import examined, nodes_file, say
+from ncheck.cli.options import CONFIG, JOB, PACE, SSH, WHICH, GroupedCommand, GroupedOption, files, options
+from ncheck.errors import EXIT_CLEAN, EXIT_INTERRUPTED, SettingsError
+from ncheck.hostlist import quoted
 from ncheck.text import printable
 
 _LARGEST = 64 * 2**20  # characters of an answer
@@ -42,15 +45,19 @@ _PARTS = (
 
 
 @click.command(cls=GroupedCommand, short_help="Pack a run, a job and its logs to send them.")
-@click.argument("recording", required=False, metavar="[RECORDING]", shell_complete=files)
-@options(_PARTS)
+@click.argument("source", nargs=-1, metavar="[RECORDING | NODES]", shell_complete=files)
+@options(_PARTS, WHICH, SSH, JOB, PACE, CONFIG)
+@click.pass_context
 def bundle(
-    recording: str | None, path: str | None, restore: str | None, *, anonymous: bool, **parts: str | None
-) -> int:
+    context: click.Context, /, source: tuple[str, ...], path: str | None, restore: str | None, *, anonymous: bool,
+    **given: Any,  # noqa: ANN401  as of click
+) -> int:  # fmt: skip
     """Pack a recording, a job, its logs and NCCL's topology in one zip archive. Secrets are removed; host names and
-    addresses remain, unless --anonymous is given.
+    addresses remain, unless --anonymous is given. Nodes are examined first, with the report and the exit code of
+    ncheck check.
 
     \b
+    ncheck bundle nodes.txt -o bundle.zip                         examine the nodes, and pack what they answered
     ncheck bundle recorded/ -o bundle.zip                         a run (ncheck nodes.txt --record recorded/)
     ncheck bundle recorded/ --job hang.zip --logs logs/ -o bundle.zip
     ncheck bundle recorded/ --anonymous -o bundle.zip             under other names
@@ -62,10 +69,10 @@ def bundle(
     from ncheck.fleet.bundle import bundled
 
     if restore is not None:
-        click.echo(_restored(recording or "-", restore), nl=False)
+        click.echo(_restored(source[0] if source else "-", restore), nl=False)
         return EXIT_CLEAN
-    if recording is None and not any(parts.values()):
-        raise click.UsageError("name what to pack: a recording, --job FILE, --logs DIR or --topology FILE")
+    parts = {name: given.pop(name) for name in ("job", "logs", "topology")}
+    examining = _has_nodes(source, parts, given)
     if path is None:
         raise click.UsageError("name the archive to make: -o FILE.zip")
     new_place(path, "-o")
@@ -73,7 +80,15 @@ def bundle(
     if anonymous:
         new_place(keep, "--anonymous")
     texts = {name: _files_of(parts[name], f"--{name}") for name in ("logs", "topology")}
-    packed = bundled(recording, parts["job"], texts, SystemRandom() if anonymous else None)
+    code, recording = EXIT_CLEAN, source[0] if source else None
+    with tempfile.TemporaryDirectory(prefix="ncheck-") as folder:
+        if examining:
+            recording = str(Path(folder) / "recorded")
+            code = run_and_show(examined, {**given, "nodes_file": nodes_file(context, source), "record": recording})
+            if code == EXIT_INTERRUPTED:
+                say(f"interrupted: {path} was not written")
+                return code
+        packed = bundled(recording, parts["job"], texts, SystemRandom() if anonymous else None)
     if packed.names:
         document = packed.names.document()
         write_whole(keep, "--anonymous", lambda file: file.write(document), 0o600)
@@ -82,11 +97,23 @@ def bundle(
         say(note)
     counts = Counter(name.split("/", 1)[0] for name in packed.members if "/" in name)
     inside = ", ".join(f"{folder} ({count} files)" for folder, count in counts.items())
-    names = "host names and addresses are in it: look at it before you send it"
-    if packed.names:
-        names = f"names and addresses are replaced; keep {keep}, which has the real ones, and do not send it"
-    say(f"wrote {path}, {_size(path)}: {inside}; {names}")
-    return EXIT_CLEAN
+    real = "host names and addresses are in it: look at it before you send it"
+    replaced = f"names and addresses are replaced; keep {keep}, which has the real ones, and do not send it"
+    say(f"wrote {path}, {_size(path)}: {inside}; {replaced if packed.names else real}")
+    return code
+
+
+def _has_nodes(source: tuple[str, ...], parts: Mapping[str, str | None], given: Mapping[str, object]) -> bool:
+    """Return whether nodes are named, which are examined first. Refuse what makes no bundle."""
+    if len(source) > 1:
+        raise click.UsageError(f"only one recording or nodes file is allowed: unexpected argument {quoted(source[1])}")
+    if given["hosts"] or given["slurm"] or (source and not Path(source[0]).is_dir()):
+        return True
+    if not (source or any(parts.values())):
+        raise click.UsageError("name what to pack: a recording, nodes, --job FILE, --logs DIR or --topology FILE")
+    if useless := next((name for name, value in given.items() if value not in (None, ())), ""):
+        raise click.UsageError(f"--{useless.replace('_', '-')} is for nodes that are examined, and none are named")
+    return False
 
 
 def _restored(path: str, names: str) -> str:

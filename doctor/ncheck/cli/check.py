@@ -64,14 +64,14 @@ def check(context: click.Context, /, nodes: tuple[str, ...], **flags: object) ->
 
     Without a file: the nodes of -H, of the Slurm allocation, or this machine.
     """
-    return _run_and_show(examined, {**flags, "nodes_file": nodes_file(context, nodes)})
+    return run_and_show(examined, {**flags, "nodes_file": nodes_file(context, nodes)})
 
 
 @click.command(cls=GroupedCommand)
 @options(DEPTH, AGAIN, JOB, STORAGE, FORCE, TIME, PROBE, JUDGE, CONFIG, OUTPUT, HISTORY, RECORD)
 def local(**flags: object) -> int:
     """Check only this machine, without SSH."""
-    return _run_and_show(examined, {**flags, "local": True})
+    return run_and_show(examined, {**flags, "local": True})
 
 
 @click.command(cls=GroupedCommand, short_help="Measure the bandwidth between the nodes.")
@@ -94,7 +94,7 @@ def probe(context: click.Context, /, nodes: tuple[str, ...], **flags: object) ->
         raise click.UsageError("--probe none measures nothing: remove it, or run ncheck check", context)
     if flags.get("level") == "quick":
         raise click.UsageError("--level quick measures nothing: remove it, or run ncheck check", context)
-    return _run_and_show(examined, {**flags, "nodes_file": nodes_file(context, nodes)}, probe_settings)
+    return run_and_show(examined, {**flags, "nodes_file": nodes_file(context, nodes)}, probe_settings)
 
 
 def probe_settings(settings: Settings) -> Settings:
@@ -127,7 +127,7 @@ def replay(context: click.Context, /, words: tuple[str, ...], **flags: object) -
     if flags["launcher"]:
         line = shlex.join(["ncheck", "plan", "--from", directory, "--for", str(flags["launcher"])])
         raise click.UsageError(f"to print a plan: {line}", context)
-    return _run_and_show(lambda settings, observer: replayed(directory, settings, observer), given)
+    return run_and_show(lambda settings, observer: replayed(directory, settings, observer), given)
 
 
 def _replay_plan(context: click.Context, directory: str, given: Mapping[str, object]) -> int:
@@ -163,7 +163,7 @@ def demo(context: click.Context, /, cluster: str | None, *, healthy: bool, **fla
         name = simulated.HEALTHY if healthy else simulated.CLUSTER
         return simulated.run(settings, observer, cluster or name)
 
-    code = _run_and_show(rehearsed, {**flags, "local": True, "config": "none"})
+    code = run_and_show(rehearsed, {**flags, "local": True, "config": "none"})
     if code == EXIT_INTERRUPTED:
         return code
     other = "" if healthy or cluster else "; a cluster without faults: ncheck demo --healthy"
@@ -171,7 +171,7 @@ def demo(context: click.Context, /, cluster: str | None, *, healthy: bool, **fla
     return EXIT_CLEAN
 
 
-def _run_and_show(work: Work, given: Mapping[str, object], adjust: Callable[[Settings], Settings] | None = None) -> int:
+def run_and_show(work: Work, given: Mapping[str, object], adjust: Callable[[Settings], Settings] | None = None) -> int:
     """Make settings from the options, do the work with an observer, and print its report."""
     flags = dict(given)
     color, dry_run = flags.pop("color", None), flags.pop("dry_run", False)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import zipfile
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from ncheck.cli.main import main
+from ncheck.demo import recorded_cluster
+from ncheck.demo.server import lay_out
 from ncheck.fleet.archive import save_archive
 from ncheck.fleet.bundle import LARGEST_TEXT
 from ncheck.fleet.recording import load, save
@@ -72,4 +75,32 @@ def test_an_archive_that_is_no_bundle_or_has_no_job_is_refused(
     assert (code, "not a bundle" in err) == (2, True)
     code, _, err = ncheck(capfd, "triage", tmp_path / "run.zip")
     assert (code, "no job is in this bundle" in err) == (2, True)
-    assert ncheck(capfd, "bundle", "-o", tmp_path / "none.zip")[0] == 2
+
+
+def test_nodes_are_examined_and_their_answers_packed_with_the_exit_code_of_the_check(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with ExitStack() as stack:
+        nodes, config = lay_out(recorded_cluster("all-refused"), tmp_path, stack)
+        words = ("bundle", nodes, "-F", config, "--transport", "paramiko", "-o", tmp_path / "b.zip")
+        code, out, err = ncheck(capfd, *words)
+    headline = out.splitlines()[0]
+    assert (code, err.splitlines()[-1].partition("kB: ")[2]) == (
+        1, "recording (4 files); host names and addresses are in it: look at it before you send it"
+    )  # fmt: skip
+    code, again, _ = ncheck(capfd, "replay", tmp_path / "b.zip")
+    assert (code, again.splitlines()[0]) == (1, headline)
+
+
+@pytest.mark.parametrize(("words", "reason"), [
+    ((HEALTHY, "-l", "root"), "--user is for nodes that are examined, and none are named"),
+    (("--job", "hang.zip", "--width", "4"), "--width is for nodes that are examined, and none are named"),
+    ((HEALTHY, HEALTHY), "only one recording or nodes file is allowed: unexpected argument "),
+    ((), "name what to pack: a recording, nodes, --job FILE, --logs DIR or --topology FILE"),
+    (("none.txt",), "no such file or command: 'none.txt'"),
+])  # fmt: skip
+def test_words_that_make_no_bundle_are_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], words: tuple[object, ...], reason: str
+) -> None:
+    code, out, err = ncheck(capfd, "bundle", *words, "-o", tmp_path / "b.zip")
+    assert (code, out, err.startswith(f"ncheck: {reason}"), [*tmp_path.iterdir()]) == (2, "", True, [])
