@@ -31,6 +31,7 @@ _PARTS = (
     _option("--job", metavar="FILE.zip", help="The job (ncheck triage --save FILE.zip)."),
     _option("--logs", metavar="DIR", help="The folder or file of its logs; of large ones the head and the tail."),
     _option("--topology", metavar="FILE", help="What NCCL wrote to NCCL_TOPO_DUMP_FILE."),
+    _option("--history", "past", metavar="FILE", help="A history file, of which what is about these nodes is packed."),
     _option(
         "--anonymous", is_flag=True,
         help="Put other names and addresses in place of all real ones. FILE.names.json beside the archive has the real "
@@ -71,7 +72,7 @@ def bundle(
     if restore is not None:
         click.echo(_restored(source[0] if source else "-", restore), nl=False)
         return EXIT_CLEAN
-    parts = {name: given.pop(name) for name in ("job", "logs", "topology")}
+    parts = {name: given.pop(name) for name in ("job", "logs", "topology", "past")}
     examining = _has_nodes(source, parts, given)
     if path is None:
         raise click.UsageError("name the archive to make: -o FILE.zip")
@@ -88,7 +89,7 @@ def bundle(
             if code == EXIT_INTERRUPTED:
                 say(f"interrupted: {path} was not written")
                 return code
-        packed = bundled(recording, parts["job"], texts, SystemRandom() if anonymous else None)
+        packed = bundled(recording, parts["job"], texts, parts["past"], SystemRandom() if anonymous else None)
     if packed.names:
         document = packed.names.document()
         write_whole(keep, "--anonymous", lambda file: file.write(document), 0o600)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ncheck.fleet.anonymous import Names
 
 FORMAT = 1
+HISTORY = "history/history.json"
 ALL_TEXTS = 16 * 2**20  # bytes of all files of a folder: with a recording, a job of 512 ranks is below 20 MB
 LARGEST_TEXT, _LEAST = 2**20, 2**14  # bytes of one file: of a longer one its head and its tail
 
@@ -39,19 +40,30 @@ class Bundle:
 
 
 def bundled(
-    recording: str | None, job: str | None, texts: Mapping[str, Sequence[Path]], random: Random | None = None
+    recording: str | None,
+    job: str | None,
+    texts: Mapping[str, Sequence[Path]],
+    history: str | None = None,
+    random: Random | None = None,
 ) -> Bundle:
-    """Return what to pack. `texts`: the files of each folder. `random`, if it is there, chooses other names.
+    """Return what to pack. `texts`: the files of each folder. `history`: the file of which what is about these nodes is
+    packed. `random`, if it is there, chooses other names.
 
     Raises NcheckError.
     """
     parts: dict[str, str] = {}
     notes: list[str] = []
+    nodes: set[str] = set()
     if recording is not None:
-        parts |= {RECORDING + name: content for name, content in node_members(load(recording)).items()}
+        evidence = load(recording)
+        nodes.update(one.node for one in evidence)
+        parts |= {RECORDING + name: content for name, content in node_members(evidence).items()}
     if job is not None:
         evidence, target = load_archive(job)
+        nodes.update(one.node for one in evidence)
         parts |= {JOB + name: content for name, content in {**job_member(target), **node_members(evidence)}.items()}
+    if history is not None:
+        parts[HISTORY] = _history_of(nodes, history)
     for folder, paths in texts.items():
         most = min(LARGEST_TEXT, max(_LEAST, ALL_TEXTS // max(1, len(paths))))
         taken = paths[: ALL_TEXTS // _LEAST]
@@ -70,6 +82,20 @@ def bundled(
     sizes = {name: len(content.encode("utf-8", "replace")) for name, content in parts.items()}
     manifest = {"ncheck_bundle": FORMAT, "version": __version__, "sizes": sizes, "notes": notes}
     return Bundle({MANIFEST: json.dumps(manifest, indent=1) + "\n", **parts}, tuple(notes), names)
+
+
+def _history_of(nodes: set[str], path: str) -> str:
+    """Return what the history file has about these nodes, as ncheck history -o json prints it."""
+    from ncheck.history.past import past_of
+    from ncheck.history.show import as_json
+    from ncheck.history.store import History
+
+    if not nodes:
+        raise SettingsError(
+            "--history: name a recording, nodes or --job too: only the history of their nodes is packed"
+        )
+    kept = History(path)
+    return redact(as_json(past_of(kept.runs(), kept.spans()).only(nodes), nodes))
 
 
 def _plain(name: str) -> str:

@@ -105,6 +105,38 @@ class Past:
         """Return the past of one node."""
         return next((one for one in self.nodes if one.node == node), None)
 
+    def only(self, names: set[str]) -> Past:
+        """Return what is about these nodes, without the name of any other."""
+        others = {node for run in self.runs for nodes in run.nodes.values() for node in nodes}
+        others = (others | {one.node for one in self.nodes}) - names
+        return Past(
+            tuple(_cut(run, names) for run in self.runs if any(map(names.intersection, run.nodes.values()))),
+            tuple(_alone(one, names, others) for one in self.nodes if one.node in names),
+            tuple(
+                replace(one, changed=() if others else one.changed)
+                for one in self.slower
+                if names.issuperset(one.figure.nodes)
+            ),
+            suspects=tuple(one for one in self.suspects if one.link[0] in names),
+        )
+
+
+def _cut(run: Entry, names: set[str]) -> Entry:
+    nodes = {state: tuple(filter(names.__contains__, of)) for state, of in run.nodes.items()}
+    figures = tuple(one for one in run.figures if names.issuperset(one.nodes))
+    return replace(run, nodes=nodes, findings=(), kept=(), figures=figures)
+
+
+def _alone(node: NodePast, names: set[str], others: set[str]) -> NodePast:
+    def cut(seen: Seen) -> Seen:
+        named = "[" in seen.summary or any(other in seen.summary for other in others)  # gpu[03,07]
+        summary = seen.check if named and others else seen.summary
+        return replace(seen, nodes=tuple(filter(names.__contains__, seen.nodes)), summary=summary)
+
+    incidents = tuple(replace(one, seen=cut(one.seen)) for one in node.incidents)
+    parts = tuple(one if one.came_from in names else replace(one, came_from="") for one in node.replaced)
+    return replace(node, incidents=incidents, replaced=parts)
+
 
 def past_of(runs: Sequence[Entry], spans: Sequence[Span]) -> Past:
     """Return what these runs, the oldest first, say of every node."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from contextlib import ExitStack
 from dataclasses import replace
@@ -11,9 +12,12 @@ import pytest
 from ncheck.cli.main import main
 from ncheck.demo import recorded_cluster
 from ncheck.demo.server import lay_out
+from ncheck.fleet.anonymous import restored
 from ncheck.fleet.archive import save_archive
 from ncheck.fleet.bundle import LARGEST_TEXT
 from ncheck.fleet.recording import load, save
+from ncheck.history.entry import Entry, Figure, Kept, Seen
+from ncheck.history.store import History
 from ncheck.model.evidence import Reply, Status
 
 from tests.recorded.replayed import FIXTURES
@@ -90,6 +94,46 @@ def test_nodes_are_examined_and_their_answers_packed_with_the_exit_code_of_the_c
     )  # fmt: skip
     code, again, _ = ncheck(capfd, "replay", tmp_path / "b.zip")
     assert (code, again.splitlines()[0]) == (1, headline)
+
+
+def run_of(time: float, bad: str, summary: str, *nodes: str) -> Entry:
+    found = Seen("NC506", "gpu-xid-reported", "error", (bad,), summary, hardware=True)
+    changed = Kept(bad, "gpu", "0000:18:00.0", f"GPU-c2e1b369-0f0e-5ee5-be27-39430b26c3f{time:.0f}", "1652221034567")
+    figures = tuple(Figure(of, "", "all-reduce", 361.5, "GB/s") for of in (nodes, (*nodes, "gpu09")))
+    states = {"good": nodes, "bad": (bad,)}
+    return Entry(time, "check", "head01", "0.2.0", 1, states, ("NC506",), (found,), (changed,), figures)
+
+
+def test_of_a_history_only_what_is_about_these_nodes_is_packed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    history = History(str(tmp_path / "cluster.db"))
+    for entry in (
+        run_of(1, "gpu02", f"Xid 79, HF_TOKEN={PLANTED[0]}", "gpu01"),
+        run_of(2, "gpu09", "Xid 79", "gpu08"),
+        run_of(3, "gpu01", "as on gpu09", "gpu02"),
+    ):
+        history.add(entry, 9_999_999)
+
+    def packed(name: str, *words: str) -> str:
+        kept = ("--history", history.path, "-o", tmp_path / name)
+        assert ncheck(capfd, "bundle", HEALTHY, *kept, *words)[0] == 0
+        with zipfile.ZipFile(tmp_path / name) as archive:
+            return archive.read("history/history.json").decode()
+
+    plain, other = packed("a.zip"), packed("b.zip", "--anonymous")
+    document = json.loads(plain)
+    assert [(run["time"], [one["nodes"] for one in run["figures"]]) for run in document["runs"]] == [
+        (1.0, [["gpu01"]]), (3.0, [["gpu02"]])
+    ]  # fmt: skip
+    assert {node["node"]: [one["seen"]["summary"] for one in node["incidents"]] for node in document["nodes"]} == {
+        "gpu01": ["gpu-xid-reported"], "gpu02": ["Xid 79, HF_TOKEN=<redacted>"]
+    }  # fmt: skip
+    assert [word for word in ("gpu08", "gpu09", *PLANTED) if word in plain] == []
+    assert [word for word in ("gpu0", "head01", "GPU-c2e1b369", "16522") if word in other] == []
+    assert restored(other, (tmp_path / "b.names.json").read_text()) == plain
+    code, _, err = ncheck(capfd, "bundle", "--logs", tmp_path, "--history", history.path, "-o", tmp_path / "c.zip")
+    assert (code, "--history: name a recording, nodes or --job too" in err) == (2, True)
 
 
 @pytest.mark.parametrize(("words", "reason"), [
