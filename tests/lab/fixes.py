@@ -53,7 +53,7 @@ NOT_TYPED: Mapping[str, str] = {
     **dict.fromkeys(("NC354", "NC362"), _KERNEL),
     **dict.fromkeys(
         ("NC208", "NC239", "NC304", "NC307", "NC320", "NC321", "NC322", "NC323", "NC324", "NC325", "NC332", "NC334",
-         "NC336", "NC342", "NC344", "NC417", "NC420", "NC422", "NC626"), _SAME_LINE
+         "NC336", "NC342", "NC344", "NC345", "NC417", "NC420", "NC422", "NC626"), _SAME_LINE
     ),
     **dict.fromkeys(
         ("NC003", "NC004", "NC101", "NC119", "NC121", "NC122", "NC123", "NC131", "NC132", "NC229"), _PERSON

@@ -1,15 +1,17 @@
-"""The variables that NCCL, PyTorch, gloo and Horovod read, by the release that read each first: for names that nothing
-reads, of which nobody else tells the user.
+"""The variables that NCCL, PyTorch, gloo, Horovod and UCX read, those of NCCL by the release that read each first: for
+names that nothing reads.
 
 Of NCCL a name counts as read by each release whose source has it in any place (61 tags, 2.3.5 to 2.30.7), or whose
 documentation says so: it is never said of a variable that is read that it is not. A name that is not here may be one of
-a plug-in, or of a private build, so it is reported only where it looks like one that is here.
+a plug-in, or of a private build, so it is reported only where it looks like one that is here. Of UCX's, which are many
+and without such a history, only where it is one letter apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
+from posixpath import commonprefix
 
 from ncheck.lazy_dataclass import dataclass
 from ncheck.nccl.settings import Release, release_of
@@ -145,7 +147,69 @@ HOROVOD_LOG_HIDE_TIME HOROVOD_LOG_LEVEL HOROVOD_LOG_TIMESTAMP HOROVOD_MPI_THREAD
 HOROVOD_RANK HOROVOD_SIZE HOROVOD_STALL_CHECK_DISABLE HOROVOD_STALL_CHECK_TIME_SECONDS
 HOROVOD_STALL_SHUTDOWN_TIME_SECONDS HOROVOD_THREAD_AFFINITY HOROVOD_TIMELINE HOROVOD_TIMELINE_MARK_CYCLES
 """
-_FAMILIES = {"NCCL_": "NCCL", "TORCH_NCCL_": "PyTorch", "GLOO_": "gloo", "HOROVOD_": "Horovod"}
+
+# UCX: what may follow each beginning. From `ucx_info -c -f -a` of 1.13.1, and the tables of options in the source of
+# 1.22. A transport reads the names of the layers beneath it, too: UCX_IB_TX_QUEUE_LEN.
+_OF_UCX = """
+UCX: ACC_DEVICES ADAPTIVE_PROGRESS ADDRESS_DEBUG_INFO ADDRESS_VERSION ALLOC_PRIO ASYNC_MAX_EVENTS ASYNC_SIGNO
+    ATOMIC_MODE BCOPY_BW BCOPY_THRESH BUILTIN_MEMCPY_MAX BUILTIN_MEMCPY_MIN CM_USE_ALL_DEVICES CONNECT_ALL_TO_ALL
+    DEBUG_SIGNO DISTANCE_BW DYNAMIC_TL_PROGRESS_FACTOR DYNAMIC_TL_SWITCH_INTERVAL ERROR_MAIL_FOOTER ERROR_MAIL_TO
+    ERROR_SIGNALS EXTRA_OP_ATTR_FLAGS FENCE_MODE FLUSH_WORKER_EPS GDB_COMMAND GVA_ENABLE GVA_MLOCK GVA_PREFETCH
+    HANDLE_ERRORS KEEPALIVE_INTERVAL KEEPALIVE_NUM_EPS LISTENER_BACKLOG LOG_BUFFER LOG_DATA_SIZE LOG_FILE
+    LOG_FILE_FILTER LOG_FILE_ROTATE LOG_FILE_SIZE LOG_LEVEL LOG_LEVEL_TRIGGER LOG_PRINT_ENABLE MAX_COMPONENT_MDS
+    MAX_EAGER_LANES MAX_EAGER_RAILS MAX_HCA_PER_GPU MAX_PRIORITY_EPS MAX_RMA_LANES MAX_RMA_RAILS MAX_RNDV_LANES
+    MAX_RNDV_RAILS MAX_WORKER_ADDRESS_NAME MAX_WORKER_NAME MEMTRACK_DEST MEMTRACK_LIMIT MEMTYPE_CACHE
+    MEMTYPE_COPY_ENABLE MEMTYPE_REG_WHOLE_ALLOC_TYPES MIN_RMA_CHUNK_SIZE MIN_RNDV_CHUNK_SIZE MODULES MODULE_DIR
+    MODULE_LOG_LEVEL MULTI_LANE_MAX_RATIO MULTI_PATH_RATIO NET_DEVICES NODE_LOCAL_ID NUM_EPS NUM_PPN PREFER_OFFLOAD
+    PRINT_TRANSPORT_TABLES PROFILE_FILE PROFILE_LOG_SIZE PROFILE_MODE PROTOS PROTO_EMULATION_ENABLE PROTO_ENABLE
+    PROTO_INDIRECT_ID PROTO_INFO PROTO_INFO_DIR PROTO_OVERHEAD PROTO_REQUEST_RESET RCACHE_CHECK_PFN RCACHE_ENABLE
+    RCACHE_STAT_MAX RCACHE_STAT_MIN RECOVERY_RETRIES REG_NONBLOCK_FALLBACK REG_NONBLOCK_MEM_TYPES RESOLVE_REMOTE_EP_ID
+    RKEY_MPOOL_MAX_MD RKEY_PTR_SEG_SIZE RMA_PPLN_ENABLE RMA_ZCOPY_MAX_SEG_SIZE RNDV_ALIGN_THRESH RNDV_FRAG_ALLOC_COUNT
+    RNDV_FRAG_MEM_TYPE RNDV_FRAG_MEM_TYPES RNDV_FRAG_SIZE RNDV_MEMTYPE_DIRECT_SIZE RNDV_PERF_DIFF
+    RNDV_PIPELINE_ERROR_HANDLING RNDV_PIPELINE_SEND_THRESH RNDV_PIPELINE_SHM_CUDA_STAGING_FORCE
+    RNDV_PIPELINE_SHM_ENABLE RNDV_PUT_FORCE_FLUSH RNDV_SCHEME RNDV_SEND_NBR_THRESH RNDV_THRESH RNDV_THRESH_FALLBACK
+    RX_MPOOL_SIZES SA_DATA_VERSION SEG_SIZE SELECT_DISTANCE_MD SHM_DEVICES SINGLE_NET_DEVICE SOCKADDR_AUX_TLS
+    SOCKADDR_TLS_PRIORITY STATS_DEST STATS_FILTER STATS_FORMAT STATS_TRIGGER TLS TM_FORCE_THRESH TM_MAX_BB_SIZE
+    TM_SW_RNDV TM_THRESH TOPO_PRIO UNIFIED_MODE USE_MT_MUTEX VFS_ENABLE VFS_SOCK_PATH VFS_THREAD_AFFINITY
+    WARN_INVALID_CONFIG WARN_UNUSED_ENV_VARS WIREUP_VIA_AM_LANE ZCOPY_THRESH
+UCX_IB: AR_ENABLE ASYNC_EVENTS DEVICE_SPECS DIRECT_NIC ECE ETH_PAUSE_ON FORK_INIT GDA_DMABUF_ENABLE
+    GDA_MAX_HCA_PER_GPU GDA_RETAIN_INACTIVE_CTX GID_INDEX GPU_DIRECT_RDMA INDIRECT_ATOMIC MAX_IDLE_RKEY_COUNT
+    MEM_REG_GROWTH MEM_REG_OVERHEAD MLX5_DEVX MLX5_DEVX_OBJECTS MLX5_DV ODP_MAX_SIZE ODP_MEM_TYPES ODP_NUMA_POLICY
+    ODP_PREFETCH PCI_BW PCI_RELAXED_ORDERING PREFER_NEAREST_DEVICE RCACHE_ADDR_ALIGN RCACHE_MAX_REGIONS
+    RCACHE_MAX_SIZE RCACHE_MAX_UNRELEASED RCACHE_MEM_PRIO RCACHE_OVERHEAD RCACHE_PURGE_ON_FORK REG_METHODS REG_MT_BIND
+    REG_MT_CHUNK REG_MT_THRESH REG_RETRY_CNT SL SMKEY_BLOCK_SIZE SUBNET_PREFIX XGVMI_UMR_ENABLE
+UCX_IB UCX_RC UCX_UD UCX_DC UCX_SRD UCX_RC_GDA UCX_RC_MLX5 UCX_RC_VERBS UCX_DC_MLX5 UCX_UD_MLX5 UCX_UD_VERBS
+    UCX_GGA_MLX5: ADDR_TYPE ALLOC AR_ENABLE ASYNC_TIMER_TICK COMPACT_AV COUNTER_SET_ID CQE_ZIPPING_ENABLE
+    DCIS_INITIAL_CAPACITY DCI_FULL_HANDSHAKE DCI_KA_FULL_HANDSHAKE DCT_FULL_HANDSHAKE DCT_PORT_AFFINITY DDP_ENABLE
+    DM_COUNT DM_SIZE EP_ALLOC_MODE ETH_DGID_CHECK EXP_BACKOFF FAILURE FC_ENABLE FC_HARD_REQ_TIMEOUT FC_HARD_THRESH
+    FC_SOFT_THRESH FC_WND_SIZE FENCE FLID_ROUTE FLUSH_MODE FULL_HANDSHAKE_LATENCY HOP_LIMIT IS_GLOBAL
+    LAG_PORT_AFFINITY LID_PATH_BITS LINGER_TIMEOUT LOG_ACK_REQ_FREQ MAX_AM_HDR MAX_GET_ZCOPY MAX_NUM_EPS MAX_RD_ATOMIC
+    MAX_WINDOW MIN_POKE_TIME MMIO_MODE NUM_DCI NUM_DCI_CHANNELS NUM_PATHS NUM_PRE_ALLOC_EPS PATH_MTU PKEY QUOTA
+    RAND_DCI_SEED RECV_OVERHEAD RETRY_COUNT REVERSE_SL RNR_RETRY_COUNT RNR_TIMEOUT ROCE_LOCAL_SUBNET ROCE_PATH_FACTOR
+    ROCE_REACHABILITY_MODE ROCE_SUBNETS ROCE_SUBNET_PREFIX_LEN RX_ASYNC_MAX_POLL RX_BUFS_GROW RX_CQE_ZIP_ENABLE
+    RX_INLINE RX_MAX_BATCH RX_MAX_BUFS RX_MAX_POLL RX_QUEUE_LEN RX_QUEUE_LEN_INIT SEG_SIZE SEND_OVERHEAD SL SRQ_TOPO
+    TIMEOUT TIMER_BACKOFF TIMER_TICK TM_ENABLE TM_LIST_SIZE TM_MAX_BCOPY TM_MP_NUM_STRIDES TM_MP_SRQ_ENABLE
+    TM_SEG_SIZE TRAFFIC_CLASS TX_BUFS_GROW TX_CQE_ZIP_ENABLE TX_CQ_LEN TX_CQ_MODERATION TX_INLINE_RESP TX_MAX_BATCH
+    TX_MAX_BB TX_MAX_BUFS TX_MAX_POLL TX_MAX_WR TX_MIN_INLINE TX_MIN_SGE TX_NUM_GET_BYTES TX_NUM_GET_OPS TX_POLICY
+    TX_POLL_ALWAYS TX_QUEUE_LEN
+UCX_MM UCX_SM UCX_SCOPY UCX_CMA UCX_KNEM UCX_XPMEM UCX_POSIX UCX_SYSV UCX_SELF: ALLOC BW DEVICES DIR ERROR_HANDLING
+    FAILURE FIFO_ELEM_SIZE FIFO_HUGETLB FIFO_MAX_POLL FIFO_RELEASE_FACTOR FIFO_SIZE HUGETLB_MODE MAX_IOV MAX_NUM_EPS
+    MEMORY_INVALIDATE NUM_DEVICES RX_BUFS_GROW RX_MAX_BUFS SEG_SIZE TX_BUFS_GROW TX_MAX_BUFS TX_QUOTA USE_PROC_LINK
+UCX_TCP: AF_PRIO ALLOC BRIDGE_ENABLE CONN_NB EP_BIND_SRC_ADDR FAILURE KEEPCNT KEEPIDLE KEEPINTVL MAX_CONN_RETRIES
+    MAX_IOV MAX_NUM_EPS MAX_POLL NODELAY PORT_RANGE PREFER_DEFAULT PUT_ENABLE RCVBUF RX_BUFS_GROW RX_MAX_BUFS
+    RX_SEG_SIZE SENDV_THRESH SNDBUF SYN_CNT TX_BUFS_GROW TX_MAX_BUFS TX_SEG_SIZE USER_TIMEOUT
+UCX_TCP_CM UCX_RDMA_CM UCX_CM: FAILURE PRIV_DATA_LEN RCVBUF RESERVED_QPN REUSEADDR SNDBUF SOURCE_ADDRESS SYN_CNT
+    TIMEOUT
+UCX_MEM: ALLOC_ALIGN CUDA_HOOK_MODE DLOPEN_PROCESS_RPATH DYNAMIC_MMAP_THRESH EVENTS LOG_LEVEL MALLOC_HOOKS
+    MALLOC_RELOC MMAP_HOOK_MODE MODULE_UNLOAD_PREVENT_MODE
+UCX_CUDA_COPY UCX_CUDA_IPC UCX_GDR_COPY UCX_ROCM_COPY UCX_ROCM_IPC UCX_ZE_COPY UCX_GAUDI_GDR: ASYNC_MEM_TYPE BW CACHE
+    CACHE_IPC_HANDLES CACHE_MAX_REGIONS CACHE_MAX_SIZE D2H_THRESH DMABUF ENABLE_ASYNC_ZCOPY ENABLE_FABRIC
+    ENABLE_GET_ZCOPY ENABLE_MNNVL H2D_THRESH LAT LATENCY MAX_EVENTS MAX_POLL MAX_REG_RATIO MAX_STREAMS MEM_REG_GROWTH
+    MEM_REG_OVERHEAD MIN_ZCOPY OVERHEAD PREF_LOC RCACHE REG_WHOLE_ALLOC RETAIN_PRIMARY_CTX SHARED_MD SIGPOOL_MAX_ELEMS
+    USE_PCIE
+"""
+_FAMILIES = {"NCCL_": "NCCL", "TORCH_NCCL_": "PyTorch", "GLOO_": "gloo", "HOROVOD_": "Horovod", "UCX_": "UCX"}
+OF_NCCL, UCX = "NCCL_", "UCX_"
 _OF_PLUG_INS = ("NCCL_FASTRAK_", "NCCL_GPUDIRECTTCPX_", "NCCL_TUNER_", "NCCL_OFI_", "NCCL_SHARP_", "NCCL_TESTS_")
 _ALIKE = 0.9  # of difflib's ratio: one letter in ten
 _OPPOSITE = {"ENABLE": "DISABLE", "DISABLE": "ENABLE"}
@@ -167,11 +231,14 @@ class NotRead:
 def not_read(names: Iterable[str], version: str) -> Iterator[NotRead]:
     """Yield those of the names of variables that nothing reads in a job with this version of NCCL.
 
-    Of a release that is not known here nothing is said.
+    Of a release of NCCL that is not known here nothing is said.
     """
     release = release_of(version)
-    if () < release <= NEWEST:
-        yield from filter(None, (_judged(name, version, release) for name in names))
+    known = () < release <= NEWEST
+    for name in names:
+        found = _judged(name, version, release) if known or not name.startswith(OF_NCCL) else None
+        if found:
+            yield found
 
 
 def _judged(name: str, version: str, release: Release) -> NotRead | None:
@@ -191,7 +258,7 @@ def _slip(name: str, version: str, release: Release) -> NotRead | None:
     if family is None:
         return None
     own = [one for one, since in _first().items() if one.startswith(family) and since <= release]
-    opposite, nearest = _opposite(name, own), _nearest(name, own)
+    opposite, nearest = ("", _one_apart(name)) if family == UCX else (_opposite(name, own), _nearest(name, own))
     if not opposite and not nearest:
         return None
     library = f"NCCL {version}" if family == "NCCL_" else _FAMILIES[family]
@@ -214,6 +281,51 @@ def _first() -> dict[str, Release]:
         else:
             found[f"NCCL_{word}"] = release
     return found
+
+
+@cache
+def _of_ucx() -> frozenset[str]:
+    found, starts, ended = set[str](), list[str](), True
+    for word in _OF_UCX.split():
+        if word.startswith(UCX) or word == "UCX:":
+            starts = [word.strip(":")] if ended else [*starts, word.strip(":")]
+            ended = word.endswith(":")
+        else:
+            found.update(f"{start}_{word}" for start in starts)
+    return frozenset(found)
+
+
+def _one_apart(name: str) -> str:
+    """Return the variable of UCX that has one letter more, less, another one, or two in another order.
+
+    What makes another word of UCX, as in UCX_RC_TX_INLINE, may be a name of another release; the plural is a slip.
+    """
+    own = _of_ucx()
+    if name in own:
+        return ""
+    words = {word for one in own for word in one.split("_")}
+    return next((one for one in sorted(own) if is_one_apart(name, one) and not _another(name, one, words)), "")
+
+
+def _another(name: str, near: str, words: Collection[str]) -> bool:
+    own = [(word, other) for word, other in zip(name.split("_"), near.split("_"), strict=False) if word != other]
+    return all(word in words and word.rstrip("S") != other.rstrip("S") for word, other in own)
+
+
+def is_one_apart(name: str, other: str) -> bool:
+    """Return whether one letter is more, less or another one, or two neighbours are in another order.
+
+    Where a number differs it is another name, as btl_tcp_port_min_v6 of btl_tcp_port_min_v4.
+    """
+    if [c for c in name if c.isdigit()] != [c for c in other if c.isdigit()]:
+        return False
+    if abs(len(name) - len(other)) > 1 or name == other:
+        return False
+    start = len(commonprefix([name, other]))
+    mine, its = name[start:], other[start:]
+    end = len(commonprefix([mine[::-1], its[::-1]]))
+    mine, its = mine[: len(mine) - end], its[: len(its) - end]
+    return max(len(mine), len(its)) <= 1 or (len(mine) == 2 and mine == its[::-1])  # noqa: PLR2004  two letters
 
 
 def _opposite(name: str, own: Collection[str]) -> str:

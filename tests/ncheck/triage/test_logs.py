@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+import re
+import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from ncheck.model.next_step import Action, NextStep
+from ncheck.triage.across_lines.variables import names_note
 from ncheck.triage.causes import UNKNOWN
 from ncheck.triage.certainty import SURE
 from ncheck.triage.diagnosis import Diagnosis, EvidenceLine
@@ -415,11 +419,37 @@ def test_a_variable_with_a_slip_in_its_name_is_a_note(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("line", "note"), [
+    ("mpirun -np 16 --mca btl_tcp_if_inculde eth0 python t.py", "btl_tcp_if_inculde: btl_tcp_if_include is meant"),
+    ('+ horovodrun -np 8 --mpi-args="-mca oob_tcp_if_includes eth0" python t.py',
+     "oob_tcp_if_includes: oob_tcp_if_include is meant"),
+    ("+ mpirun -x UCX_NET_DEVICE=mlx5_0:1 python t.py",
+     "UCX_NET_DEVICE: UCX has no such variable, but UCX_NET_DEVICES"),
+    ("export GLOO_SOCKET_IFNAMES=eth0", "GLOO_SOCKET_IFNAMES: gloo has no such variable, but GLOO_SOCKET_IFNAME"),
+    ("+ mpiexec.hydra -genv GLOO_SOCKET_IFNAMES eth0 python t.py",
+     "GLOO_SOCKET_IFNAMES: gloo has no such variable, but GLOO_SOCKET_IFNAME"),
+])  # fmt: skip
+def test_a_slip_on_a_launch_line_is_a_note_where_nothing_else_says_it(tmp_path: Path, line: str, note: str) -> None:
+    assert report(tmp_path, {"job.log": f"{line}\nstep 1 loss 0.2\n"}).notes == (f"without effect: {note}",)
+
+
+@pytest.mark.skipif(shutil.which("ompi_info") is None, reason="Open MPI is not installed")
+def test_no_parameter_of_this_open_mpi_is_a_slip() -> None:
+    listed = subprocess.run(
+        ["ompi_info", "--param", "all", "all", "--level", "9", "--parsable"], capture_output=True, text=True, check=True
+    ).stdout
+    names = set(re.findall(r":param:(\w+):", listed))
+    assert len(names) > 500
+    assert names_note(f"mpirun --mca {name} 1" for name in names) == ""
+
+
 @pytest.mark.parametrize("lines", [
     ("mpirun -x NCCL_IB_HCAS=mlx5_0 python train.py",),  # the version of NCCL is not known
     ("mpirun -x NCCL_IB_HCA=mlx5_0 -x NCCL_OUR_OWN=1 --env-NCCL_DEBUGS=1 python train.py", VERSION),
     ("mpirun -x NCCL_IB_HCAS=mlx5_0 python train.py", VERSION.replace("2.21.5", "2.99.1")),
     ("UCX  WARN  unused environment variable: UCX_HOME", VERSION),
+    ("mpirun --mca btl_tcp_if_include eth0 -mca pml ob1 --mca btl ^openib --mca mtl_ofi_av table python t.py", VERSION),
+    ("mpirun -x UCX_TLS=rc -x UCX_NET_DEVICES -x UCX_HOME=/opt/ucx python train.py --mca-like btl_tcp_if_inculde",),
 ])  # fmt: skip
 def test_a_name_that_something_may_read_is_no_note(tmp_path: Path, lines: tuple[str, ...]) -> None:
     assert report(tmp_path, {"job.log": "\n".join(lines)}).notes == ()
