@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 
 from ncheck.cli.examine import examined, observer_for, say
 from ncheck.cli.startable import checked, say_news, startable
-from ncheck.errors import EXIT_FINDINGS, NcheckError
+from ncheck.errors import EXIT_FINDINGS, NcheckError, SettingsError
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.next_step import Action
 from ncheck.retry.child import JobEnd, Log, run_job
 from ncheck.retry.names import known_as, nodes_meant
 from ncheck.retry.plan import Again, End, Limits, Proof, Prove, Try, next_action
-from ncheck.retry.program import NamesNodeError, moved
+from ncheck.retry.program import NamesNodeError, moved, require_movable
 
 if TYPE_CHECKING:
     from ncheck.model.node import Node
@@ -85,6 +85,8 @@ def with_retries(settings: Settings, limits: Limits, spare: tuple[str, ...], fil
 
     listed = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
     place = Place(*set_apart(listed, ",".join(spare), settings, os.environ), settings.program)
+    if spare or limits.shrink:
+        _require_movable(place)
     try:
         folder = Path(tempfile.mkdtemp(prefix="ncheck-launch-"))
     except OSError as error:
@@ -95,6 +97,18 @@ def with_retries(settings: Settings, limits: Limits, spare: tuple[str, ...], fil
         with suppress(OSError):  # where logs of tries that failed are in it
             folder.rmdir()
     return _ended(end)
+
+
+def _require_movable(place: Place) -> None:
+    """Raise SettingsError where the program would still ask for a node that has lost its place."""
+    option, first = ("--spare", place.spares[0].name) if place.spares else ("--shrink", "")
+    try:
+        require_movable(place.program, [node.name for node in place.nodes], first)
+    except NamesNodeError as error:
+        raise SettingsError(
+            f"{option}: {error}, and ncheck changes only where the ranks meet and how many nodes there are: let the "
+            f"program take its nodes from the launcher, or leave out {option}"
+        ) from None
 
 
 def noted(settings: Settings, files: tuple[int, int]) -> int:

@@ -37,6 +37,14 @@ def moved(
     return tuple(words)
 
 
+def require_movable(program: Sequence[str], names: Sequence[str], spare: str = "") -> None:
+    """Raise NamesNodeError where the program could not be started with the spare in place of a node, or without it."""
+    for name in names:
+        after = [spare if spare and one == name else one for one in names if spare or one != name]
+        if after:
+            moved(program, names, after, {})
+
+
 def _count(value: str, before: Sequence[str], after: Sequence[str]) -> str:
     """Return how many nodes there are: "4" becomes "3", and "3:4" stays."""
     least, colon, _ = value.partition(":")

@@ -199,9 +199,21 @@ def test_a_spare_needs_retry_and_retry_a_number(environ: dict[str, str]) -> None
     for option, why in (
         (("--spare", "n9"), "--spare is for --retry N"),
         (("--retry", "x"), "--retry: expected a whole number from 1 to 100, not 'x'"),
+        (("--retry", "2", "--with", "torchrun"), "torchrun must be started on every node"),
     ):
         done = launched(environ, *option, "--", "train")
-        assert (done.returncode, done.stderr) == (2, f"ncheck: {why} (see ncheck launch --help)\n")
+        assert (done.returncode, done.stderr.startswith(f"ncheck: {why}"), done.stderr.count("\n")) == (2, True, 1)
+
+
+@pytest.mark.parametrize(("options", "program", "why"), [
+    (("--spare", "n9"), "horovodrun -np 8 -H n1:4,n2:4 python t.py", "--spare: the program names n1 itself, in 'n1:4,"),
+    (("--shrink",), "torchrun --nnodes=$N t.py", "--shrink: the program asks for '$N' nodes, and 1 are left"),
+])  # fmt: skip
+def test_a_program_that_could_not_follow_is_refused_before_anything_is_asked(
+    options: tuple[str, ...], program: str, why: str, environ: dict[str, str]
+) -> None:
+    done = launched(environ, "-H", "n1,n2", "--retry", "2", *options, "--", *program.split())
+    assert (done.returncode, done.stderr.startswith(f"ncheck: {why}"), done.stderr.count("\n")) == (2, True, 1)
 
 
 @pytest.mark.parametrize(("names", "slots"), [
