@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import click
 
-from ncheck.cli.examine import nodes_file, observer_for, print_in, settings_of
+from ncheck.cli.examine import nodes_file, observer_for, print_in, say, settings_of
 from ncheck.cli.options import (
     CONFIG,
     JOB,
@@ -76,6 +76,7 @@ def predict(  # noqa: PLR0913, PLR0917  the options
     if recording is not None and (named := [word for word in (*nodes, flags["hosts"]) if word]):
         raise click.UsageError(f"--from {recording} names the nodes: remove {named[0]}", context)
     from ncheck.pipeline import look, look_again
+    from ncheck.plan.inputs import unreachable
     from ncheck.predict.cluster import FACTS, predict_cluster
     from ncheck.predict.table import FORMS
     from ncheck.predict.training import seconds_of, training_run
@@ -87,6 +88,9 @@ def predict(  # noqa: PLR0913, PLR0917  the options
     else:
         settings = settings_of({**flags, "nodes_file": nodes_file(context, nodes)})
         cluster = look(settings, observer_for(sys.stderr, os.environ, settings.longest), FACTS)
+    if len(unreachable(cluster)) == len(cluster):
+        say("nothing is predicted: no node could be asked")
+        return EXIT_FINDINGS
     if run is not None:
         from ncheck.predict.show import FORMS as OF_MODEL
         from ncheck.predict.step_time import predict_step
@@ -96,7 +100,7 @@ def predict(  # noqa: PLR0913, PLR0917  the options
         return EXIT_FINDINGS if step.exchanges and step.seconds is None else EXIT_CLEAN
     prediction = predict_cluster(cluster, settings.ops, settings.sizes, settings.slots)
     print_in(FORMS, outputs, prediction)
-    return EXIT_CLEAN if prediction.known else EXIT_FINDINGS
+    return EXIT_CLEAN if prediction.whole else EXIT_FINDINGS
 
 
 def _training(context: click.Context, model: str, outputs: tuple[str, ...], given: Mapping[str, object]) -> int:

@@ -9,8 +9,7 @@ from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.pcie import PcieFacts, PcieLink
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
-from ncheck.model.op import Op
-from ncheck.nccl.hca import value_for
+from ncheck.nccl.hca import active, selected, value_for
 from ncheck.nccl.settings import release_of
 from ncheck.plan.hca import HCA, sort_ports
 from ncheck.plan.inputs import logged_in, rdma_everywhere
@@ -49,29 +48,32 @@ class _Idea:
 
 def changes_of(cluster: Cluster, case: Case, now: Sequence[OpPrediction], sizes: Sequence[int]) -> Iterator[Change]:
     """Yield the changes that make some operation faster at some size, the best first."""
-    found = [change for idea in _ideas(cluster, case) for change in _gain(idea, now, sizes)]
-    yield from sorted(found, key=lambda change: -change.gain)
+    found: dict[tuple[str, float], Change] = {}
+    for idea in _ideas(cluster, case):
+        for change in _gain(idea, now, sizes):
+            found.setdefault((idea.reason, change.after), change)  # of two that bring the same the first one is smaller
+    yield from sorted(found.values(), key=_share, reverse=True)
 
 
 def _gain(idea: _Idea, now: Sequence[OpPrediction], sizes: Sequence[int]) -> Iterator[Change]:
     """Yield the change with its best gain, at the largest size that gains nearly as much."""
-    rows = []
+    rows: list[Change] = []
     for one in now:
         then = predicted(idea.case, one.op, sizes)
         for row, other in zip(one.rows, then.rows, strict=True):
-            if idea.of_links and row.size < LARGE:
-                continue
-            if row.busbw and other.busbw and other.busbw > row.busbw * (1 + LEAST):
-                rows.append((one.op, row.size, row.busbw, other.busbw))
-    if not rows:
-        return
-    most = max(after / before for _, _, before, after in rows)
-    op, size, before, after = max((row for row in rows if row[3] / row[2] > 0.9 * most), key=_size_of)
-    yield Change(idea.change, idea.nodes, idea.reason, op, size, before, after, idea.fix)
+            if other.busbw and (row.size >= LARGE or not idea.of_links):
+                change = Change(
+                    idea.change, idea.nodes, idea.reason, one.op, row.size, row.busbw, other.busbw, idea.fix
+                )
+                rows += [change] if change.gain is None or change.gain > LEAST else []
+    if rows:
+        most = max(_share(change) for change in rows)
+        yield max((change for change in rows if _share(change) > 0.9 * most), key=lambda change: change.size)
 
 
-def _size_of(row: tuple[Op, int, float, float]) -> int:
-    return row[1]
+def _share(change: Change) -> float:
+    """Return how many times as fast it is; where nothing is known of now, it counts as no gain, and comes last."""
+    return 1 + (change.gain or 0.0)
 
 
 def _ideas(cluster: Cluster, case: Case) -> Iterator[_Idea]:
@@ -79,13 +81,11 @@ def _ideas(cluster: Cluster, case: Case) -> Iterator[_Idea]:
     yield from _nics(cluster, case)
     yield from _repaired(case, "bring up {what}", "it is not Active", _raised)
     yield from _repaired(case, "give {what} all of its PCIe lanes: reseat it", "its link has fewer", _widened)
-    yield from _nearer(case)
     yield from _newer(case)
 
 
 def _unset(cluster: Cluster, case: Case) -> Iterator[_Idea]:
     """Yield each setting that may keep NCCL from something, removed where it is."""
-    hcas = logged_in(cluster).facts(InfinibandFacts)
     for name, reason in _RESTRICTING.items():
         nodes = tuple(node for node, part in case.items() if name in part.settings)
         if not nodes:
@@ -95,23 +95,31 @@ def _unset(cluster: Cluster, case: Case) -> Iterator[_Idea]:
         if name in ("NCCL_IB_DISABLE", "NCCL_NET"):
             if not rdma_everywhere(logged_in(cluster)) or any(part.ports for part in case.values()):
                 continue
-            then = {node: replace(part, ports=sort_ports(cluster).used[node]) for node, part in then.items() if hcas}
+            used = sort_ports(logged_in(cluster)).used
+            then = {node: replace(part, ports=active(used[node])) for node, part in then.items()}
         yield _Idea(f"unset {name}", nodes, f"{setting.described}: {reason}", then, setting.set_to("").line)
 
 
 def _nics(cluster: Cluster, case: Case) -> Iterator[_Idea]:
     """Yield the selection of all HCA ports that are for the job."""
-    if not all(part.ports for part in case.values()) or len(case) < 2:  # noqa: PLR2004  they carry data between two
+    if not all(part.ports for part in case.values()):
         return
-    used = sort_ports(logged_in(cluster)).used
-    better = {node: tuple(port for port in used.get(node, ()) if port.state == "Active") for node in case}
+    hcas, used = logged_in(cluster).facts(InfinibandFacts), sort_ports(logged_in(cluster)).used
+    better = {node: active(used[node]) for node in case}
     fewer = tuple(node for node, part in case.items() if set(better[node]) - set(part.ports))
     if not fewer:
         return
-    value = value_for(port for ports in better.values() for port in ports)
     unused = sorted({port.name for node in fewer for port in set(better[node]) - set(case[node].ports)})
+    reason = f"{', '.join(unused)}: not used"
     then = {node: replace(part, ports=better[node]) for node, part in case.items()}
-    yield _Idea(f"{HCA}={value}", fewer, f"{', '.join(unused)}: not used", then)
+    value = value_for(port for ports in better.values() for port in ports)
+    if all(set(active(hcas[node].ports)) == set(better[node]) for node in case):
+        setting = case[fewer[0]].settings[HCA]
+        yield _Idea(f"unset {HCA}", fewer, f"{reason} ({setting.described})", then, setting.set_to("").line)
+    elif all(set(selected(value, hcas[node].ports)) == set(better[node]) for node in case):
+        yield _Idea(f"{HCA}={value}", fewer, reason, then)
+    else:
+        yield _Idea(f"{HCA}, of each node its own", fewer, reason, then)
 
 
 _Repair = Callable[[Part, Sequence[HcaPort]], Iterator[tuple[str, Part]]]
@@ -160,15 +168,6 @@ def _wide(links: Sequence[PcieLink]) -> tuple[PcieLink, ...]:
 
 def _with(part: Part, pcie: PcieFacts) -> Part:
     return replace(part, hardware=replace(part.hardware, pcie=pcie))
-
-
-def _nearer(case: Case) -> Iterator[_Idea]:
-    """Yield GPUDirect RDMA over host bridges, where NCCL leaves it out because no NIC is nearer."""
-    name = "NCCL_NET_GDR_LEVEL"
-    nodes = tuple(node for node, part in case.items() if part.ports and name not in part.settings)
-    for level in ("PHB", "SYS"):
-        then = {node: part.set(name, level) if node in nodes else part for node, part in case.items()}
-        yield _Idea(f"{name}={level}", nodes, "GPUDirect RDMA is then used over this distance too", then)
 
 
 def _newer(case: Case) -> Iterator[_Idea]:

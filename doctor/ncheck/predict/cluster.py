@@ -12,8 +12,10 @@ from ncheck.hostlist import fold
 from ncheck.model.cluster import Cluster, FactType
 from ncheck.model.op import Op
 from ncheck.nccl.settings import is_on, release_of
+from ncheck.parity import nodes_by_value
 from ncheck.plan.inputs import unreachable
 from ncheck.predict.changes import changes_of
+from ncheck.predict.machine import without_gpudirect
 from ncheck.predict.prediction import Case, Prediction, parts_of, predicted
 from ncheck.predict.releases import CHECKED, rules_of
 from ncheck.probe.links.hardware import HARDWARE_FACTS
@@ -36,12 +38,13 @@ def predict_cluster(cluster: Cluster, ops: Sequence[Op], sizes: Sequence[int], s
         {name: tuple(port.name for port in part.ports) for name, part in case.items()},
         found,
         tuple(changes_of(cluster, case, found, wanted)),
-        tuple(_notes(cluster, case, version, rdma=rdma)),
+        tuple(_notes(case, version, rdma=rdma)),
+        unreachable(cluster),
     )
 
 
-def _notes(cluster: Cluster, case: Case, version: str, *, rdma: bool) -> list[str]:
-    notes = [f"{fold(lost)}: unreachable, and left out"] if (lost := unreachable(cluster)) else []
+def _notes(case: Case, version: str, *, rdma: bool) -> list[str]:
+    notes = []
     if version and release_of(version) not in CHECKED:
         since = ".".join(map(str, rules_of(release_of(version)).since))
         notes.append(f"the source of NCCL {version} was not read: its rules are assumed to be those since {since}")
@@ -54,6 +57,13 @@ def _notes(cluster: Cluster, case: Case, version: str, *, rdma: bool) -> list[st
         notes.append("NCCL_COLLNET_ENABLE is set: CollNet (SHARP) is left out, and NCCL may choose it")
     if rdma and any(part.direct is None for part in case.values()):
         notes.append("whether GPUDirect RDMA can be used could not be read: it is assumed")
+    reasons = {
+        node: without_gpudirect(part.hardware, part.ports, part.settings, part.direct) for node, part in case.items()
+    }
+    for why, nodes in nodes_by_value({node: why for node, why in reasons.items() if why}).items():
+        notes.append(
+            f"no GPUDirect RDMA on {fold(nodes)}: {why}. What that costs is not predicted; ncheck probe measures it"
+        )
     if any(part.ports and part.hardware.pcie is None for part in case.values()):
         notes.append("the PCIe links could not be read: they are assumed to be no limit")
     return notes

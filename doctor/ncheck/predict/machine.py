@@ -42,7 +42,7 @@ def capability_of(model: str) -> int | None:
 
 
 class UnknownError(Exception):
-    """The facts do not say what NCCL would see; the message says what is missing."""
+    """The facts do not say what NCCL would do; the message is the reason, as a clause."""
 
 
 def machine_of(  # noqa: PLR0913, PLR0917  what a node is made of
@@ -57,17 +57,17 @@ def machine_of(  # noqa: PLR0913, PLR0917  what a node is made of
     """Return a node with so many ranks; `ports` are those that carry data to other nodes. Raises UnknownError."""
     gpus, topology = hardware.gpus, hardware.topology
     if gpus is None or topology is None:
-        raise UnknownError(f"how the GPUs of {node} are connected (nvidia-smi topo -m)")
+        raise UnknownError(f"it is not known how the GPUs of {node} are connected (nvidia-smi topo -m)")
     if gpus.vendor != "NVIDIA":
-        raise UnknownError(f"how RCCL chooses ({node} has GPUs of {gpus.vendor})")
+        raise UnknownError(f"how RCCL chooses is not predicted ({node} has GPUs of {gpus.vendor})")
     used = topology.gpus[:ranks]
     if len(used) < ranks:
-        raise UnknownError(f"how {ranks} ranks share the {len(used)} GPUs of {node}")
+        raise UnknownError(f"{ranks} ranks share the {len(used)} GPUs of {node}")
     if is_on(settings, "NCCL_P2P_DISABLE"):
-        raise UnknownError(f"how NCCL goes through host memory (NCCL_P2P_DISABLE is set on {node})")
+        raise UnknownError(f"data goes through host memory: NCCL_P2P_DISABLE is set on {node}")
     capabilities = [capability_of(model) for model in gpus.models]
     if None in capabilities or not capabilities:
-        raise UnknownError(f"the compute capability of {gpus.models[0] if gpus.models else 'the GPUs'} of {node}")
+        raise UnknownError(f"the compute capability of {' and '.join(gpus.models)} of {node} is not known here")
     capability = min(number for number in capabilities if number is not None)
     generation = generation_of(gpus.models[0]) if len(gpus.models) == 1 else None
     wiring = wiring_of(topology, used, generation.most) if generation and ranks > 1 else None
@@ -77,7 +77,7 @@ def machine_of(  # noqa: PLR0913, PLR0917  what a node is made of
     elif ranks > 1:
         ceiling = between_gpus(node, hardware, used)
         if ceiling.busbw is None:
-            raise UnknownError(", ".join(ceiling.unknown))
+            raise UnknownError(f"it is not known: {', '.join(ceiling.unknown)}")
         across, path = ceiling.busbw, _farthest(topology, used)
     return Machine(
         ranks, capability, nvlink, bool(wiring and wiring.switched), _pcie(hardware), across, path,
@@ -113,11 +113,11 @@ def _nics(  # noqa: PLR0913, PLR0917  what a node is made of
     by_others = linked and not is_on(settings, "NCCL_PXN_DISABLE")
     for port in ports:
         if not port.rate:
-            raise UnknownError(f"the rate of {port.hca} of {node}")
+            raise UnknownError(f"{port.hca} of {node} reports no rate")
         nic = names.get(port.hca)
         levels = [topology.pairs.get((gpu, nic), "") if nic else "" for gpu in used]
         if not all(level in _PATHS for level in levels):
-            raise UnknownError(f"which GPUs of {node} are near {port.hca} (nvidia-smi topo -m)")
+            raise UnknownError(f"it is not known which GPUs of {node} are near {port.hca} (nvidia-smi topo -m)")
         near = [_PATHS[level] for level in levels]
         if by_others and any(_within(path, "PXB") and _within(path, most) for path in near):
             near = [path if _within(path, "PXB") else "PXN" for path in near]
@@ -125,6 +125,27 @@ def _nics(  # noqa: PLR0913, PLR0917  what a node is made of
         near = [path if path == "PXN" or _within(path, most) or not _within(path, "PXB") else "PHB" for path in near]
         bus = assumed(hardware.pcie.hcas.get(port.hca, ())) if hardware.pcie else None
         yield Nic(min(port.rate / 8, bus or 1e9), tuple(near))
+
+
+def without_gpudirect(
+    hardware: NodeHardware,
+    ports: Sequence[HcaPort],
+    settings: Mapping[str, PlacedSetting],
+    direct: GpuDirectFacts | None,
+) -> str:
+    """Return why NCCL does not let the NICs reach the memory of the GPUs, "" if it does or that is not known."""
+    topology = hardware.topology
+    if topology is None or not ports:
+        return ""
+    if not _supported(direct):
+        return "neither nvidia_peermem nor DMA-BUF is there"
+    names = {topology.legend.get(nic, nic): nic for nic in topology.nics}
+    nics = [names[port.hca] for port in ports if port.hca in names]
+    levels = {topology.pairs.get((gpu, nic), "") for nic in nics for gpu in topology.gpus}
+    near = min((_PATHS[level] for level in levels if level in _PATHS), key=NEAR_TO_FAR.index, default="LOC")
+    if _within(near, _level(settings)):
+        return ""
+    return f"its NICs are no nearer to the GPUs than {near}; NCCL_NET_GDR_LEVEL={near} would use it"
 
 
 def _within(path: str, most: str) -> bool:

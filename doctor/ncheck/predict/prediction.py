@@ -84,7 +84,7 @@ class Change:
     reason: What it changes.
     op: The operation that gains most.
     size: The size at which it does, in bytes.
-    before: GB/s of bus bandwidth now.
+    before: GB/s of bus bandwidth now; null if it is unknown.
     after: GB/s with the change.
     fix: A command to type on those nodes; may be empty.
     """
@@ -94,14 +94,14 @@ class Change:
     reason: str
     op: Op
     size: int
-    before: float
+    before: float | None
     after: float
     fix: str = ""
 
     @property
-    def gain(self) -> float:
-        """The share by which it is faster: 0.38 for 38 %."""
-        return self.after / self.before - 1
+    def gain(self) -> float | None:
+        """The share by which it is faster: 0.38 for 38 %; None if nothing is known of now."""
+        return self.after / self.before - 1 if self.before else None
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,7 @@ class Prediction:
     ops: By operation.
     changes: What single changes would bring, the best first.
     notes: What is assumed, or left out.
+    unreachable: The nodes that could not be asked, which are left out.
     """
 
     version: str
@@ -126,13 +127,14 @@ class Prediction:
     ops: tuple[OpPrediction, ...]
     changes: tuple[Change, ...] = ()
     notes: tuple[str, ...] = ()
+    unreachable: tuple[str, ...] = ()
     source: str = SOURCE
     schema: int = 1
 
     @property
-    def known(self) -> bool:
-        """Whether every bandwidth that was asked for is known."""
-        return all(row.busbw is not None for one in self.ops for row in one.rows)
+    def whole(self) -> bool:
+        """Whether every node could be asked, and every bandwidth that was asked for is known."""
+        return not self.unreachable and all(row.busbw is not None for one in self.ops for row in one.rows)
 
 
 @dataclass(frozen=True)
@@ -203,14 +205,13 @@ def predicted(case: Case, op: Op, sizes: Sequence[int]) -> OpPrediction:
     """Return the prediction of one operation for these nodes."""
     ranks = sum(part.ranks for part in case.values())
     if ranks < 2:  # noqa: PLR2004  it takes two
-        nothing = "a single rank, which sends nothing"
-        return OpPrediction(op, tuple(map(Predicted, sizes)), unknown=(nothing,))
+        return OpPrediction(op, tuple(map(Predicted, sizes)), unknown=("all of it: a single rank sends nothing",))
     limit = links_of(case, op)
     try:
         model = _model_of(case, op)
     except UnknownError as why:
         rows = tuple(_bounded(size, limit.busbw, case, op) for size in sizes)
-        unknown = (f"algorithm and start-up time: {why}", *limit.unknown)
+        unknown = (f"algorithm, protocol and start-up time, because {why}", *limit.unknown)
         return OpPrediction(op, rows, limit.limited_by, limit.lowered_by, unknown)
     scale = model.scale(limit.busbw)
     rows = tuple(model.row(size, scale) for size in sizes)
@@ -279,16 +280,18 @@ class _Model:
 def _model_of(case: Case, op: Op) -> _Model:
     """Return NCCL's model of a job on these nodes. Raises UnknownError."""
     if op not in ALLOWED:
-        raise UnknownError("NCCL's cost model has none for sends and receives")
+        raise UnknownError("NCCL's cost model knows no sends and receives")
     versions = {part.version for part in case.values()}
-    if len(versions) > 1 or "" in versions:
-        raise UnknownError("which NCCL runs" if "" in versions else f"how NCCL {' and '.join(sorted(versions))} differ")
+    if "" in versions:
+        raise UnknownError("it is not known which NCCL the nodes load")
+    if len(versions) > 1:
+        raise UnknownError(f"the nodes load different releases: NCCL {' and '.join(sorted(versions))}")
     version = next(iter(versions))
     if plugin := next((part.plugin for part in case.values() if part.plugin), ""):
-        raise UnknownError(f"what the network plug-in {plugin} tells NCCL")
+        raise UnknownError(f"it depends on what the network plug-in {plugin} tells NCCL")
     for name in ("NCCL_ALGO", "NCCL_PROTO"):
         if len({part.settings[name].value if name in part.settings else "" for part in case.values()}) > 1:
-            raise UnknownError(f"which {name} counts: the nodes have different ones")
+            raise UnknownError(f"the nodes have different values of {name}")
     rules = rules_of(release_of(version))
     machines = _machines(case, rules, version)
     nodes = len(machines)
@@ -306,7 +309,7 @@ def _model_of(case: Case, op: Op) -> _Model:
     priced = costs(rules, job, op, graphs)
     possible = tuple(_possible(rules, job, op, graphs, priced, settings))
     if not possible:
-        raise UnknownError(f"what NCCL does for {op.value}: {_excluding(settings)} leaves nothing")
+        raise UnknownError(f"{_excluding(settings)} leaves NCCL nothing for {op.value}")
     count, of_nvls = channels_of(slowest, rules, graphs, nodes)
     return _Model(rules, job, op, graphs, priced, possible, count, of_nvls, _most(settings))
 
@@ -314,10 +317,10 @@ def _model_of(case: Case, op: Op) -> _Model:
 def _machines(case: Case, rules: Rules, version: str) -> list[Machine]:
     domains = domains_of([(name, part.hardware, version) for name, part in case.items()])
     if domains.count > 1:
-        raise UnknownError(f"how NCCL joins {domains.count} NVLink domains")
+        raise UnknownError(f"how NCCL joins {domains.count} NVLink domains is not predicted")
     several = len(case) > 1 and not domains.count
     if several and not all(part.ports for part in case.values()):
-        raise UnknownError("how far the network interfaces are from the GPUs (data goes by sockets)")
+        raise UnknownError("data goes by sockets, and how far their interfaces are from the GPUs is not known")
     machines = [
         machine_of(name, part.hardware, part.ranks, part.ports if several else (), part.settings, part.direct, rules)
         for name, part in case.items()

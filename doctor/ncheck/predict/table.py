@@ -25,7 +25,9 @@ def as_text(prediction: Prediction) -> str:
     if prediction.changes:
         lines += ["", "what one change would bring:", *map(_change, prediction.changes)]
     lines += ["", *(f"note: {note}" for note in prediction.notes)]
-    lines += [f"rules: {prediction.source}{'' if prediction.checked else ' of other releases'}"]
+    if lost := prediction.unreachable:
+        lines += [f"left out: {fold(lost)}, which could not be asked"]
+    lines += [f"rules: {prediction.source}"]
     return "".join(printable(line, _LONGEST) + "\n" for line in lines)
 
 
@@ -51,7 +53,8 @@ def _operation(one: OpPrediction) -> Iterator[str]:
     limit = f", limited by {one.limited_by}" if one.limited_by else ""
     yield f"{one.op.value}: {_speed(largest)} at {_bytes(largest.size)}{limit}" if largest.busbw else f"{one.op.value}:"
     yield from (f"  lowered by {why}" for why in one.lowered_by)
-    yield from (f"  {line}" for line in aligned((_HEADS, *map(_cells, one.rows)), left=0))
+    if any(row.busbw is not None or row.algorithm for row in one.rows):
+        yield from (f"  {line}" for line in aligned((_HEADS, *map(_cells, one.rows)), left=0))
     yield from (f"  unknown: {what}" for what in one.unknown)
 
 
@@ -82,9 +85,11 @@ def _bytes(size: int) -> str:
 
 def _change(change: Change) -> str:
     where = f" on {fold(change.nodes)}" if change.nodes else ""
-    what = f"{change.op.value} of {_bytes(change.size)}: {change.before:.3g} -> {change.after:.3g} GB/s"
+    before = "unknown" if change.before is None else f"{change.before:.3g}"
+    what = f"{change.op.value} of {_bytes(change.size)}: {before} -> {change.after:.3g} GB/s"
+    gain = "" if change.gain is None else f"+{change.gain * 100:.0f} %  "
     fix = f"; there: {change.fix}" if change.fix else ""
-    return f"  +{change.gain * 100:.0f} %  {change.change}{where} ({change.reason}): {what}{fix}"
+    return f"  {gain}{change.change}{where} ({change.reason}): {what}{fix}"
 
 
 def as_json(prediction: Prediction) -> str:

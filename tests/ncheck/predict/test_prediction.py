@@ -1,0 +1,234 @@
+"""ncheck predict on recorded clusters: the whole answer, what one change brings, and what is unknown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ncheck.cli.main import main
+from ncheck.facts.environment import EnvironmentFacts
+from ncheck.facts.gpudirect import GpuDirectFacts
+from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.facts.pcie import PcieFacts
+from ncheck.facts.topology import TopologyFacts
+from ncheck.model.cluster import Cluster
+from ncheck.model.fact import Unread
+from ncheck.model.op import Op
+from ncheck.pipeline import look_again
+from ncheck.predict.cluster import FACTS, predict_cluster
+from ncheck.predict.prediction import Prediction
+
+RECORDED = Path(__file__).parents[3] / "fixtures"
+HEALTHY = look_again(str(RECORDED / "healthy-4x8-h100"), FACTS)
+SIZES = (2**13, 2**20, 2**26, 2**33)
+
+
+def told(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    code = main(("predict", *args))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def changed(fact: type[object], change: Callable[..., object], *nodes: str) -> Cluster:
+    """Return the healthy cluster with another value of one fact, on these nodes or on all."""
+    known = {
+        name: {**facts, fact: change(facts[fact])} if name in (nodes or HEALTHY.names) else facts
+        for name, facts in HEALTHY.known.items()
+    }
+    return replace(HEALTHY, known=known)
+
+
+def with_settings(*nodes: str, **variables: str) -> Cluster:
+    return changed(EnvironmentFacts, lambda own: replace(own, variables={**own.variables, **variables}), *nodes)
+
+
+def predictions(cluster: Cluster, *ops: Op) -> Prediction:
+    return predict_cluster(cluster, ops or (Op.ALL_REDUCE,), SIZES)
+
+
+def brings(prediction: Prediction) -> list[tuple[str, tuple[str, ...], int, int | None]]:
+    """Return each change, where, at which size, and its gain in percent."""
+    return [
+        (one.change, one.nodes, one.size, None if one.gain is None else round(one.gain * 100))
+        for one in prediction.changes
+    ]
+
+
+def chosen(prediction: Prediction) -> list[str]:
+    return [f"{row.algorithm}/{row.protocol}" for row in prediction.ops[0].rows]
+
+
+def test_what_a_healthy_cluster_will_do(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = told(capsys, "--from", str(RECORDED / "healthy-4x8-h100"), "--op", "all-reduce,all-gather")
+    assert (code, err) == (0, "")
+    assert (
+        out
+        == """\
+4 nodes, 32 ranks: what NCCL 2.21.5 will do; nothing was measured
+NICs on gpu[01-04]: mlx5_[0-7]:1
+
+all-reduce: 396 GB/s at 8 GiB, limited by NIC sum: 8 x 400 Gb/s
+     size  algorithm  protocol  channels     time       busbw
+    8 KiB       Tree        LL         2  36.5 us  0.435 GB/s
+  128 KiB       Tree        LL        16  64.2 us   3.95 GB/s
+    1 MiB       Tree     LL128        16  82.5 us   24.6 GB/s
+    8 MiB   NVLSTree    Simple        16   131 us    124 GB/s
+   64 MiB   NVLSTree    Simple        16   484 us    269 GB/s
+    1 GiB       Ring    Simple        16  5.63 ms    370 GB/s
+    8 GiB       Ring    Simple        16    42 ms    396 GB/s
+
+all-gather: 368 GB/s at 8 GiB, limited by ring over NVLink: 18 NVLinks x 20.6 GB/s
+     size  algorithm  protocol  channels     time       busbw
+    8 KiB       Ring        LL         1  43.1 us  0.184 GB/s
+  128 KiB       Ring        LL         1  49.1 us   2.58 GB/s
+    1 MiB       Ring     LL128        16  82.8 us   12.3 GB/s
+    8 MiB       Ring     LL128        16   108 us   75.3 GB/s
+   64 MiB       Ring     LL128        16   309 us    211 GB/s
+    1 GiB       Ring    Simple        16  2.95 ms    353 GB/s
+    8 GiB       Ring    Simple        16  22.6 ms    368 GB/s
+
+rules: https://github.com/NVIDIA/nccl (src/graph/tuning.cc, src/graph/search.cc)
+"""
+    )
+
+
+def test_the_same_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = told(capsys, "--from", str(RECORDED / "port-polling"), "--sizes", "8G", "-o", "json")
+    whole = json.loads(out)
+    (op,) = whole.pop("ops")
+    (row,) = op.pop("rows")
+    (change,) = whole.pop("changes")
+    assert {name: row[name] for name in ("size", "algorithm", "protocol", "channels")} == {
+        "size": 2**33, "algorithm": "Ring", "protocol": "Simple", "channels": 28,
+    }  # fmt: skip
+    assert (round(row["busbw"]), round(row["seconds"], 3)) == (347, 0.048)
+    assert op == {
+        "op": "all-reduce", "limited_by": "NIC sum: 7 x 400 Gb/s", "lowered_by": ["7 of 8 rails on gpu02"],
+        "unknown": [],
+    }  # fmt: skip
+    assert (change["change"], change["nodes"], round(change["gain"], 2)) == ("bring up mlx5_3:1", ["gpu02"], 0.14)
+    assert whole.pop("nics")["gpu02"] == [f"mlx5_{number}:1" for number in (0, 1, 2, 4, 5, 6, 7)]
+    assert whole == {
+        "schema": 1, "version": "2.21.5", "checked": True, "ranks": dict.fromkeys(HEALTHY.names, 8), "notes": [],
+        "unreachable": [], "source": "https://github.com/NVIDIA/nccl (src/graph/tuning.cc, src/graph/search.cc)",
+    }  # fmt: skip
+
+
+def test_a_healthy_cluster_gains_by_no_change() -> None:
+    assert brings(predictions(HEALTHY, Op.ALL_REDUCE, Op.ALL_GATHER)) == []
+
+
+@pytest.mark.parametrize(
+    ("cluster", "expected"),
+    [
+        (with_settings(NCCL_IB_HCA="mlx5_0,mlx5_1"), [("unset NCCL_IB_HCA", HEALTHY.names, 2**33, 297)]),
+        (with_settings(NCCL_ALGO="Tree"), [("unset NCCL_ALGO", HEALTHY.names, 2**33, 21)]),
+        (with_settings(NCCL_PROTO="Simple"), [("unset NCCL_PROTO", HEALTHY.names, 2**13, 122)]),
+        (with_settings(NCCL_IB_DISABLE="1"), [("unset NCCL_IB_DISABLE", HEALTHY.names, 2**33, None)]),
+        (with_settings(NCCL_DEBUG="INFO"), []),
+    ],
+)
+def test_a_setting_that_keeps_nccl_from_more_is_named(cluster: Cluster, expected: object) -> None:
+    assert brings(predictions(cluster)) == expected
+
+
+def test_a_narrow_slot_is_named_with_what_it_costs() -> None:
+    def narrow(own: PcieFacts) -> PcieFacts:
+        first, *others = own.hcas["mlx5_3"]
+        return replace(own, hcas={**own.hcas, "mlx5_3": (replace(first, width=8), *others)})
+
+    found = predictions(changed(PcieFacts, narrow, "gpu03"))
+    assert found.ops[0].lowered_by == ("PCIe x8 of x16 at mlx5_3 of gpu03",)
+    assert brings(found) == [("give mlx5_3 all of its PCIe lanes: reseat it", ("gpu03",), 2**33, 6)]
+
+
+def test_nics_at_the_host_bridge_are_named_and_cost_what_the_model_does_not_know() -> None:
+    def far(own: TopologyFacts) -> TopologyFacts:
+        return replace(own, pairs={pair: "PHB" if level == "PIX" else level for pair, level in own.pairs.items()})
+
+    found = predictions(changed(TopologyFacts, far, "gpu03"))
+    (note,) = found.notes
+    assert note == (
+        "no GPUDirect RDMA on gpu03: its NICs are no nearer to the GPUs than PHB; NCCL_NET_GDR_LEVEL=PHB would use it. "
+        "What that costs is not predicted; ncheck probe measures it"
+    )
+    assert chosen(found)[1] == "NVLSTree/Simple"  # LL128 needs GPUDirect RDMA on all nodes
+    assert chosen(predictions(HEALTHY))[1] == "Tree/LL128"
+    assert brings(found) == []
+
+
+def test_an_older_nccl_is_named_where_the_links_carry_more_with_a_newer_one() -> None:
+    two = replace(HEALTHY, nodes=HEALTHY.nodes[:2])
+    facts = {
+        name: {**two.known[name], LoadedNcclFacts: LoadedNcclFacts("2.17.1", "/x/libnccl.so.2")} for name in two.names
+    }
+    found = predictions(replace(two, known=facts))
+    assert found.checked is False
+    assert found.notes == ("the source of NCCL 2.17.1 was not read: its rules are assumed to be those since 2.18",)
+    assert brings(found) == [("NCCL 2.30.7", two.names, 2**33, 32)]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "why"),
+    [
+        (changed(LoadedNcclFacts, lambda own: replace(own, version="2.20.5"), "gpu02"),
+         "the nodes load different releases: NCCL 2.20.5 and 2.21.5"),
+        (changed(LoadedNcclFacts, lambda _: Unread("no answer")), "it is not known which NCCL the nodes load"),
+        (with_settings("gpu01", NCCL_ALGO="Ring"), "the nodes have different values of NCCL_ALGO"),
+        (changed(TopologyFacts, lambda own: replace(own, nics=(), pairs={
+            pair: level for pair, level in own.pairs.items() if "NIC" not in "".join(pair)})),
+         "it is not known which GPUs of gpu01 are near mlx5_0 (nvidia-smi topo -m)"),
+        (with_settings(NCCL_P2P_DISABLE="1"), "data goes through host memory: NCCL_P2P_DISABLE is set on gpu01"),
+    ],
+)  # fmt: skip
+def test_what_is_not_known_is_said_and_not_guessed(cluster: Cluster, why: str) -> None:
+    found = predictions(cluster)
+    assert found.ops[0].unknown[0] == f"algorithm, protocol and start-up time, because {why}"
+    assert chosen(found) == ["/"] * 4
+    assert [row.busbw for row in found.ops[0].rows][:3] == [None] * 3
+    assert not found.whole
+
+
+def test_what_cannot_be_read_and_is_assumed_is_noted() -> None:
+    assert predictions(changed(GpuDirectFacts, lambda _: Unread("no answer"))).notes == (
+        "whether GPUDirect RDMA can be used could not be read: it is assumed",
+    )
+
+
+def test_a_node_that_was_not_reached_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = told(capsys, "--from", str(RECORDED / "one-node-down"), "--sizes", "8G")
+    assert code == 1
+    assert out.splitlines()[0] == "3 nodes, 24 ranks: what NCCL 2.21.5 will do; nothing was measured"
+    assert "left out: gpu03, which could not be asked" in out
+    code, out, err = told(capsys, "--from", str(RECORDED / "all-refused"))
+    assert (code, out) == (1, "")
+    assert err.startswith("ncheck: nothing is predicted: no node could be asked")
+
+
+def test_without_rdma_nothing_is_said_of_the_choice(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = told(capsys, "--from", str(RECORDED / "veth-without-infiniband"))
+    assert code == 1
+    assert "data goes by sockets" in out
+    assert "GB/s" not in out
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--op", "all"), "--op: expected all-reduce"),
+        (("--sizes", "big"), "--sizes: 'big' is not a size"),
+        (("-o", "xml", "--from", str(RECORDED / "healthy-4x8-h100")), "-o: expected one of text, json, not 'xml'"),
+        (("nodes.txt", "--from", "x"), "--from x names the nodes: remove nodes.txt"),
+        (("nodes.txt", "--model", "params=1B"), "--model is about a model alone: remove nodes"),
+        (("--from", "nowhere"), "nowhere: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    capsys: pytest.CaptureFixture[str], args: tuple[str, ...], message: str
+) -> None:
+    code, out, err = told(capsys, *args)
+    assert (code, out) == (2, "")
+    assert message in err
