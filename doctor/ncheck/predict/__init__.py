@@ -1,1 +1,1 @@
-"""`ncheck predict`: what a training run will exchange between its GPUs, before it starts."""
+"""`ncheck predict`: what NCCL will do on a cluster, and what a training run will exchange, before it starts."""

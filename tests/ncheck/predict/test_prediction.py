@@ -222,7 +222,6 @@ def test_without_rdma_nothing_is_said_of_the_choice(capsys: pytest.CaptureFixtur
         (("--sizes", "big"), "--sizes: 'big' is not a size"),
         (("-o", "xml", "--from", str(RECORDED / "healthy-4x8-h100")), "-o: expected one of text, json, not 'xml'"),
         (("nodes.txt", "--from", "x"), "--from x names the nodes: remove nodes.txt"),
-        (("nodes.txt", "--model", "params=1B"), "--model is about a model alone: remove nodes"),
         (("--from", "nowhere"), "nowhere: No such file or directory"),
     ],
 )
