@@ -79,6 +79,7 @@ def test_the_choice_of_each_operation_is_said_by_size_in_the_forms_of_every_rele
         (rank(0), rank(8, rings="16, bw 24.0/24.0, type NVL/SYS"), "node02 reaches its NICs by SYS, the others by PIX"),
         (rank(0, *sends(8), NEAR, rings="8, bw 10.0/10.0, type NVL/SYS"), "",
          "the rings of node01 reach NICs by SYS, through the CPU, although NET/5 is at PIX of a GPU"),
+        (rank(0, NICS, rings="4, bw 24.0/24.0, type NVL/PIX"), "", "node01 has 4 channels for rings and 8 NICs"),
         (rank(0, NICS, *sends(1)), rank(8, NICS, *sends(1)), "node[01-02] sends over 1 of 8 NICs"),
         (rank(0, NICS, *sends(8)), rank(8, NICS, *sends(8, "")),
          "no GPUDirect RDMA on node02: data goes through the memory of the host"),
@@ -106,7 +107,9 @@ def test_what_makes_the_choice_slower_is_a_note_and_a_job_that_works_stays_healt
               rings="2, bw 6.0/6.0, type PHB/SYS"),),
         # no rank connected its rings yet; sockets know neither GPUDirect RDMA nor HCAs
         (rank(0, NICS, sends(1)[0]),), (rank(0, "Channel 00/0 : 0[0] -> 8[0] [send] via NET/Socket/0"),),
-        # two communicators of one job
+        # two communicators of one job; of a smaller one, and of one on one node, fewer channels are enough
+        (rank(0, NICS, rings="2, bw 24.0/24.0, type NVL/PIX").replace("localRanks 8", "localRanks 2"),),
+        (rank(0, NICS, rings="2, bw 24.0/24.0, type NVL/PIX").replace("nNodes 2", "nNodes 1"),),
         (rank(0), rank(8, rings="2, bw 6.0/6.0, type NVL/PIX").replace("0xab", "0xcd")),
         (rank(0, "NCCL_NVLS_ENABLE set by environment to 2.", "NCCL_P2P_DISABLE set by environment to 0."),),
         # lines of many nodes, of which only the first and the last are read

@@ -25,7 +25,7 @@ _WRITER = expression(r"(?<![\w.-])([\w.-]{1,253}):(\d{1,9}):(\d{1,9}) \[\d{1,3}\
 _JOINS = expression(r"\brank \d{1,6} n[rR]anks \d{1,6} .{0,90}\bcommId (0x[0-9a-f]{1,16})")
 
 # comm 0x5643898f8930 rank 4 nRanks 16 nNodes 2 localRanks 8 localRank 4 MNNVL 0
-_PLACE = expression(r"\bnRanks \d{1,6} nNodes \d{1,6} localRanks (\d{1,4})\b")
+_PLACE = expression(r"\bnRanks \d{1,6} nNodes (\d{1,6}) localRanks (\d{1,4})\b")
 
 # By number from 2.20 to 2.23, of which only the last names the operation; by name, with channels, since 2.24.
 # n1:77:77 [0] NCCL INFO 65536 Bytes -> Algo 0 proto 0 time 37.798233
@@ -110,7 +110,7 @@ class _Node:
     nics: set[str] = field(default_factory=set)
     used: set[tuple[str, str]] = field(default_factory=set)
     direct: set[bool] = field(default_factory=set)  # whether the HCA reads the GPU's memory itself
-    ranks: int = 0  # on this node, of one communicator
+    ranks: dict[str, int] = field(default_factory=dict)  # on this node, of each communicator of several nodes
     near: str = ""  # a NIC beside a GPU
     nvls: set[bool] = field(default_factory=set)
     ll128: bool = True
@@ -118,9 +118,7 @@ class _Node:
 
     def read(self, text: str) -> None:
         """Take in one line."""
-        if match := _PLACE.search(text):
-            self.ranks = max(self.ranks, int(match[1]))
-        elif match := _NVLS.search(text):
+        if match := _NVLS.search(text):
             self.nvls.add(not match[1])
         elif match := _TIMES.search(text):
             self.ll128 = self.ll128 and not _without_ll128(match[1])
@@ -196,6 +194,7 @@ def _slower(lines: Sequence[LogLine], whole: Container[str]) -> Iterator[str]:
     if limits := _limits(nodes):
         yield f"{' and '.join(limits)}: NCCL has less to choose from"
     yield from _rings_differ(rings)
+    yield from _few_channels(nodes, rings)
     off = [host for host, one in nodes.items() if not one.ll128]
     if off and any(one.inside == "NVL" for by_host in rings.values() for one in by_host.values()):
         yield f"the protocol LL128 is off on {fold(off)}, although the GPUs have NVLink"
@@ -223,6 +222,9 @@ def _read(lines: Iterable[LogLine]) -> tuple[Mapping[str, _Node], Mapping[str, M
         elif match := _RINGS.search(line.text):
             found = _Rings(int(match[1]), _number(match[2]), match[3], match[4])
             rings[comm.get(writer, "")].setdefault(writer.host, found)
+        elif match := _PLACE.search(line.text):
+            if match[1] != "1":
+                nodes.setdefault(writer.host, _Node()).ranks[comm.get(writer, "")] = int(match[2])
         else:
             nodes.setdefault(writer.host, _Node()).read(line.text)
     return nodes, rings
@@ -269,6 +271,18 @@ def _rings_differ(rings: Mapping[str, Mapping[str, _Rings]]) -> Iterator[str]:
                 yield f"{odd} reaches its NICs by {kind.between}, the others by {usual.between}"
 
 
+def _few_channels(nodes: Mapping[str, _Node], rings: Mapping[str, Mapping[str, _Rings]]) -> Iterator[str]:
+    """Yield the nodes that have fewer channels for rings than NICs that the ranks of the communicator could use."""
+    alike: dict[tuple[int, int], list[str]] = {}
+    for comm, by_host in rings.items():
+        for host, one in by_host.items():
+            node = nodes.get(host, _Node())
+            if one.channels < min(len(node.nics), node.ranks.get(comm, 0)):
+                alike.setdefault((one.channels, len(node.nics)), []).append(host)
+    for (channels, nics), hosts in alike.items():
+        yield f"{fold(hosts)} has {channels} channels for rings and {nics} NICs"
+
+
 def _connected(lines: Iterable[LogLine]) -> set[str]:
     return {line.host for line in lines if "Connected all rings" in line.text}
 
@@ -284,7 +298,7 @@ def _idle_nics(nodes: Mapping[str, _Node], connected: Container[str]) -> Iterato
     """Yield the nodes that send over fewer NICs than they have and their ranks could use."""
     alike: dict[tuple[int, int], list[str]] = {}
     for host, node in nodes.items():
-        if host in connected and 0 < len(node.used) < min(len(node.nics), node.ranks):
+        if host in connected and 0 < len(node.used) < min(len(node.nics), max(node.ranks.values(), default=0)):
             alike.setdefault((len(node.used), len(node.nics)), []).append(host)
     for (used, nics), hosts in alike.items():
         yield f"{fold(hosts)} sends over {used} of {nics} NICs"
