@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from fanout import ROOT
 
 if TYPE_CHECKING:
-    from ncheck.probe.boundary import Found, Groups
+    from ncheck.probe.boundary import Found
+    from ncheck.probe.facts import Groups
 
 SLOWEST, FASTEST = 0.3, 0.6  # of the usual speed
 MOST_TESTS = {256: 60}

@@ -81,8 +81,8 @@ _BY_ITSELF = frozenset({
 
 # What only says again, or measures, or tries what other facts have; and what is only about this run.
 _NOT_COMPARED = frozenset({
-    "ArrivalFacts", "ClockFacts", "CrashFacts", "CudaInitFacts", "ExpectedFacts", "GpuTestFacts", "JobFacts",
-    "LaterErrorCountersFacts", "LinkFacts", "ListenFacts", "ListingFacts", "LoginFacts", "LostPeerFacts",
+    "ArrivalFacts", "ClockFacts", "CrashFacts", "CudaInitFacts", "ExpectedFacts", "GpuTestFacts", "GroupFacts",
+    "JobFacts", "LaterErrorCountersFacts", "LinkFacts", "ListenFacts", "ListingFacts", "LoginFacts", "LostPeerFacts",
     "MeetingFacts", "NcclCopiesFacts", "PeerSshFacts", "PlannedPickFacts", "PlugInFacts", "ProbeFacts", "PromptFacts",
     "RanksFacts", "ReservationFacts", "RouteFacts", "SshFromHereFacts", "StorageProbeFacts", "ToolFacts",
     "TopologyFacts", "UnreadFacts",

@@ -59,7 +59,7 @@ def examine(
     the engines that the settings choose. `watch` may have begun before.
     """
     watch, interrupted, assessment = watch or Stopwatch(), False, None
-    nodes = listed or read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
+    nodes, settings = _listed(settings, listed)
     registry, origin, local_host = (
         load_checks(settings.run.own_checks),
         read_origin(sys.argv),
@@ -129,6 +129,17 @@ def examine(
     )  # fmt: skip
     observer.judged(report.findings)
     return _remembered(report, run, cluster, "check")
+
+
+def _listed(settings: Settings, listed: tuple[Node, ...]) -> tuple[tuple[Node, ...], Settings]:
+    """Return the nodes of the run, and the settings with their groups. Raises InventoryError or SettingsError."""
+    nodes = listed or read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
+    if settings.groups is None:
+        return nodes, settings
+    from ncheck.inventory.groups import given_groups
+
+    groups = given_groups(settings.groups, {node.name for node in nodes})
+    return nodes, replace(settings, run=replace(settings.run, groups=groups))
 
 
 def replay(directory: str, settings: Settings, observer: Observer, clock: Clock = time.monotonic) -> Report:

@@ -15,11 +15,11 @@ from statistics import mean, median_high
 from typing import TypeVar
 
 from ncheck.lazy_dataclass import dataclass
+from ncheck.probe.facts import Groups
 from ncheck.probe.search import GUESSED_NOISE
 
 T = TypeVar("T")
 Nodes = tuple[str, ...]
-Groups = Mapping[str, Nodes]
 
 # What sets of nodes reached each time, as shares of what is usual; 0 where it failed.
 Shares = Mapping[frozenset[str], Sequence[float]]
@@ -129,16 +129,16 @@ def as_shares(reached: Shares, groups: Groups, *, expected: bool) -> Shares:
 def find(
     groups: Groups, shares: Shares, limits: Limits = BY_LINKS, *, guessed: bool = False, least: int = FEW
 ) -> Found:
-    """Return what all nodes together are slow for, or what has to be measured next.
+    """Return what makes all nodes slow together, or what has to be measured next.
 
     `guessed`: the groups are only neighbours in the inventory. `least`: sets of fewer nodes cannot be compared.
     """
     return _found(_search(groups, guessed=guessed, least=least), shares, limits, groups)
 
 
-def find_by_pairs(groups: Groups, suspects: Sequence[tuple[str, str]], shares: Shares, limits: Limits) -> Found:
+def find_by_pairs(groups: Groups, suspects: Sequence[tuple[str, str]], shares: Shares) -> Found:
     """Return the same where only pairs can be measured. `suspects`: pairs of groups between which some are slow."""
-    return _found(_search_pairs(groups, suspects), shares, limits, groups)
+    return _found(_search_pairs(groups, suspects), shares, OVER_SOCKETS, groups)
 
 
 def most_tests(groups: Groups) -> int:

@@ -12,6 +12,7 @@ from typing import Annotated
 
 from ncheck.decode import (
     OPTIONAL,
+    Bounded,
     Count,
     Flag,
     Maybe,
@@ -24,6 +25,8 @@ from ncheck.decode import (
     Within,
     decoded,
 )
+from ncheck.expression import expression
+from ncheck.facts.answers import answer_of
 from ncheck.facts.definition import MEASURING, Fact, exempt_unprobed, trouble
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.links import Address, ListenFacts
@@ -32,8 +35,9 @@ from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.plan_facts import PLAN_FACTS
 from ncheck.facts.tools import ToolFacts
 from ncheck.facts.topology import TopologyFacts
+from ncheck.hostlist import MOST, unfold
 from ncheck.lazy_dataclass import dataclass
-from ncheck.model.evidence import Answer, Evidence, Reply, Status
+from ncheck.model.evidence import Answer, Command, Evidence, Reply, Status
 from ncheck.model.fact import Absent, Read, Unread
 from ncheck.model.op import Op
 from ncheck.probe.node_result import (
@@ -103,6 +107,27 @@ class MeetingFacts:
     late: bool = False
 
 
+_LONGEST_NAME = 100  # characters of a group's
+OPTION, SLURM = "--groups", "Slurm's topology"
+
+Groups = Mapping[str, tuple[str, ...]]  # of nodes, by name
+
+
+@dataclass(frozen=True)
+class GroupFacts:
+    """The groups that somebody names, and `source`: who. One node has it, where the search between groups began."""
+
+    groups: Groups
+    source: str
+
+
+@dataclass(frozen=True)
+class GroupsGiven:
+    """Those of --groups. This machine answers it, so that a recording has them."""
+
+    groups: Annotated[Mapping[Annotated[str, Text(_LONGEST_NAME)], tuple[NodeName, ...]], Bounded(MOST)]
+
+
 # The commands that help where nothing was measured, by the names that are recorded.
 COMMANDS = {
     "probe": "ncheck probe nodes.txt", "force": "ncheck probe nodes.txt --force",
@@ -167,6 +192,7 @@ class _Asked:
     expect: Maybe[Annotated[float, Within(0, 1e9)]] = None
     repeats: Maybe[Repeats] = None
     op: Annotated[Op, OPTIONAL] = Op.ALL_REDUCE
+    off: OrEmpty = ""
     planned: Annotated[tuple[Annotated[str, Text(64)], ...], OPTIONAL] = ()
     timeout: Maybe[Limit] = None
     tool: OrEmpty = ""
@@ -178,7 +204,7 @@ def _step(asked: _Asked, number: int) -> Step:
         raise ValueError("its nodes and their ranks do not fit together")
     return Step(
         number, asked.stage, asked.method, asked.group, asked.ranks, asked.sizes, asked.launcher, asked.net,
-        asked.expect, asked.repeats, asked.op,
+        asked.expect, asked.repeats, asked.op, asked.off,
     )  # fmt: skip
 
 
@@ -273,11 +299,55 @@ def meeting(evidence: Evidence) -> Read[MeetingFacts]:
     return MeetingFacts(point.ids, point.address or "", point.port or 0, point.version, point.path)
 
 
+# Which nodes share a switch
+
+
+GIVEN = Answer("groups", shape=GroupsGiven)
+TOPOLOGY = Command(("scontrol", "show", "topology"))
+
+# SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=node[01-16]
+# BlockName=block1 BlockIndex=0 Nodes=node[01-18] BlockSize=18
+_FIELD = expression(r"(?P<key>[A-Za-z]{1,30})=(?P<value>\S*)")
+
+
+def named_groups(evidence: Evidence) -> Read[GroupFacts]:
+    """Return the groups of --groups, or else of Slurm. Without either nobody names any, which is no trouble."""
+    if evidence.reply(GIVEN).status is Status.OK:
+        return GroupFacts(answer_of(GIVEN, evidence).groups, OPTION)
+    reply = evidence.reply(TOPOLOGY)
+    if reply.status is Status.UNANSWERED:
+        return Absent("it was not needed")
+    if why := trouble(TOPOLOGY, reply):
+        return Absent(why.reason)
+    try:
+        groups = slurm_groups(reply.stdout)
+    except ValueError as error:
+        return Absent(f"scontrol show topology cannot be read: {printable(str(error))}")
+    return GroupFacts(groups, SLURM) if groups else Absent("Slurm knows no switches")
+
+
+def slurm_groups(text: str) -> Groups:
+    """Return the leaf switches or blocks of `scontrol show topology`. Raises ValueError for what is no list."""
+    groups: dict[str, tuple[str, ...]] = {}
+    count = 0
+    for line in text.splitlines():
+        fields = {one["key"]: one["value"] for one in _FIELD.finditer(line)}
+        name = fields.get("BlockName") or (fields.get("SwitchName") if fields.get("Level") == "0" else "")
+        if name and (nodes := fields.get("Nodes", "")) not in ("", "(null)"):
+            groups[printable(name, _LONGEST_NAME)] = unfold(nodes)
+            count += len(groups[printable(name, _LONGEST_NAME)])
+        if count > MOST:
+            raise ValueError(f"more than {MOST} nodes")
+    return groups
+
+
 # What the choice of a method, its steps and its expectations are made of.
 PROBE_NEEDS = (
     *PLAN_FACTS, GpuFacts, TopologyFacts, LoadedNcclFacts, IdentityFacts, ListenFacts, ToolFacts, MeetingFacts,
+    GroupFacts,
 )  # fmt: skip
 FACTS = (
     Fact(ProbeFacts, (TASK,), probed, MEASURING, needs=PROBE_NEEDS, exempt=exempt_unprobed),
     Fact(MeetingFacts, (MEETING,), meeting, MEASURING, exempt=exempt_unprobed),
+    Fact(GroupFacts, (GIVEN, TOPOLOGY), named_groups, MEASURING, exempt=exempt_unprobed),
 )

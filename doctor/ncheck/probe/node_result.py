@@ -79,6 +79,7 @@ class Stage(str, Enum):
     RAIL = "rail"  # two nodes, one pair of HCA ports
     SCALING = "scaling"  # 2, 4, 8 ... nodes, all ranks of each
     ALL = "all"  # every node, all ranks
+    BOUNDARY = "boundary"  # parts of them, where all together were slow and pairs were not
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Step:
     `ranks`: number of ranks of each node, in that order. `sizes`: bytes per rank. `launcher`: what starts the
     ranks: "agents" or "mpirun". `net`: the value to which NCCL_NET is pinned, "" for none. `expect`: GB/s of bus
     bandwidth that --expect names. `repeats`: how often each size should be timed; None where a recording does not say.
-    `op`: the operation.
+    `op`: the operation. `off`: the variable of NCCL that was 0 in this step alone, "" for none.
     """
 
     round: int
@@ -103,6 +104,7 @@ class Step:
     expect: float | None = None
     repeats: int | None = None
     op: Op = Op.ALL_REDUCE
+    off: str = ""
 
     @property
     def world(self) -> int:

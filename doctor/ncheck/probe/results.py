@@ -82,9 +82,18 @@ def results_by_step(probed: Mapping[str, ProbeFacts]) -> dict[Step, dict[str, No
 
 
 def collectives(probed: Mapping[str, ProbeFacts]) -> tuple[Collective, ...]:
-    """Return every step in which the nodes took part, in the order in which they ran."""
+    """Return every step in which the nodes took part, in the order in which they ran; not those of group_tests."""
+    return tuple(one for one in _every(probed) if one.step.stage is not Stage.BOUNDARY)
+
+
+def group_tests(probed: Mapping[str, ProbeFacts]) -> tuple[Collective, ...]:
+    """Return the steps that only show where all nodes together are slow: they are no bandwidths of the cluster."""
+    return tuple(one for one in _every(probed) if one.step.stage is Stage.BOUNDARY)
+
+
+def _every(probed: Mapping[str, ProbeFacts]) -> Iterator[Collective]:
     skipped = {(node, one.step) for node, facts in probed.items() for one in facts.skipped}
-    return tuple(_collective(step, results, skipped) for step, results in results_by_step(probed).items())
+    return (_collective(step, results, skipped) for step, results in results_by_step(probed).items())
 
 
 def _collective(step: Step, results: Mapping[str, NodeResult], skipped: Collection[tuple[str, Step]]) -> Collective:

@@ -6,16 +6,19 @@ named as such.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
+from statistics import mean
 
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.check import HERE, Inconclusive, NotApplicable, Problem, Said
+from ncheck.probe.boundary import BadNode
 from ncheck.probe.expected import expectation
-from ncheck.probe.facts import ProbeFacts
+from ncheck.probe.facts import GroupFacts, ProbeFacts
 from ncheck.probe.gpu_test import SLOW_NODE
+from ncheck.probe.group_search import GroupSearch, fell_short, search_groups
 from ncheck.probe.links.hardware import NodeHardware
 from ncheck.probe.node_result import NodeResult, Stage
 from ncheck.probe.results import Collective, by_op, collectives
@@ -29,12 +32,15 @@ TEST_ALL_LINKS = "ncheck nodes.txt --mesh all --probe none"
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of one operation, with the result of the search for slow nodes and links."""
+    """What was measured of one operation, with the result of the search for slow nodes and links; and of that between
+    groups of nodes, None where nodes did not fall short together.
+    """
 
     probed: Mapping[str, ProbeFacts]
     hardware: Mapping[str, NodeHardware]
     ran: tuple[Collective, ...]
     search: SlowSearch
+    groups: GroupSearch | None = None
 
     def results(self, node: str) -> tuple[NodeResult, ...]:
         """Return all results of a node."""
@@ -47,12 +53,19 @@ class Measured:
         return not slow and set(nodes) <= set(self.search.fast)
 
 
-def search_slow(probed: Mapping[str, ProbeFacts], hardware: Mapping[str, NodeHardware]) -> tuple[Measured, ...]:
-    """Search the measured pairs of each operation for slow nodes and links. There is one search at least."""
+def search_slow(
+    probed: Mapping[str, ProbeFacts], hardware: Mapping[str, NodeHardware], named: Iterable[GroupFacts] = ()
+) -> tuple[Measured, ...]:
+    """Search the measured pairs of each operation for slow nodes and links; for groups, what was measured after those
+    of the first one. There is one search at least.
+    """
     expect = expectation(hardware)
-    every = [(own, searched(own, expect)) for own in by_op(collectives(probed)).values()] or [((), SlowSearch())]
-    found = [one for one in every if one[1].meetings] or every[:1]
-    return tuple(Measured(probed, hardware, ran, search) for ran, search in found)
+    groups = search_groups(probed, hardware, named) if fell_short(probed, hardware) else None
+    every = [
+        Measured(probed, hardware, own, searched(own, expect), None if number else groups)
+        for number, own in enumerate(by_op(collectives(probed)).values())
+    ] or [Measured(probed, hardware, (), SlowSearch())]
+    return tuple(one for one in every if one.search.meetings or one.groups) or (every[0],)
 
 
 def slow_nodes(seen: Sequence[Measured], *, on_cpus: bool) -> Iterator[Said]:
@@ -101,6 +114,8 @@ def _slow_nodes(seen: Measured, *, on_cpus: bool) -> Iterator[Said]:
         yield _group(seen)
     else:
         yield from (_node(seen, suspect) for suspect in search.slow)
+    if seen.groups and not on_cpus:
+        yield from (_among_its_group(seen, seen.groups, bad) for bad in seen.groups.found.nodes)
     if search.accused:
         once = "slow with its partners, and there was no time to measure it once more: a busy machine may be the reason"
         yield NotApplicable(once, tuple(suspect.node for suspect in search.accused))
@@ -113,8 +128,8 @@ def _slow_nodes(seen: Measured, *, on_cpus: bool) -> Iterator[Said]:
 
 
 def _slow_links(seen: Measured) -> Iterator[Said]:
-    links = seen.search.links
-    if parts := _parted(seen.search):
+    links = tuple(link for link in seen.search.links if not (seen.groups and seen.groups.crosses(link.nodes)))
+    if len(links) == len(seen.search.links) and (parts := _parted(seen.search)):
         yield _crossing(seen, *parts)
     elif len(links) > _MANY:
         named = tuple(dict.fromkeys(node for link in links for node in link.nodes))
@@ -147,6 +162,20 @@ def _node(seen: Measured, suspect: Suspect) -> Problem:
     brief = "fails with every partner" if suspect.failed else "slow with every partner"
     looked = _looked(f"{message}; {_fast_with_others(suspect.witnesses)}", fix, evidence, (suspect.node,), brief)
     return looked if suspect.failed or seen.search.method.on_cpus else replace(looked, follows=SLOW_NODE)
+
+
+def _among_its_group(seen: Measured, groups: GroupSearch, bad: BadNode) -> Problem:
+    """Return the problem of a node whose pairs are well: they use one rank, and so one of its NICs."""
+    tests = {nodes: reached for nodes, reached in groups.reached.items() if {*bad.witnesses, bad.node} >= nodes}
+    lines = [f"{fold(nodes)}: {', '.join(f'{one:.3g}' for one in reached)} GB/s" for nodes, reached in tests.items()]
+    figures = [f"{mean(reached):.3g}" for nodes, reached in tests.items() if bad.node in nodes]
+    off = f", without NVLink between nodes ({groups.off}=0)" if groups.off else ""
+    message = (
+        f"{bad.node} is slow with nodes of its group that are well without it ({fold(bad.witnesses)}), with all its "
+        f"ranks{off}: {' and '.join(dict.fromkeys(figures))} GB/s"
+    )
+    evidence = (*lines, *_where(seen, bad.node))
+    return _looked(message, _node_fix(seen, bad.node), evidence, (bad.node,), "slow with others of its group")
 
 
 def _looked(message: str, fix: str, evidence: tuple[str, ...], nodes: tuple[str, ...], brief: str) -> Problem:

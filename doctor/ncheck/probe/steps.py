@@ -17,18 +17,19 @@ from typing import TYPE_CHECKING
 from ncheck.facts.login import LoginFacts
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
-from ncheck.model.evidence import Evidence, JsonValue
+from ncheck.model.evidence import Evidence, JsonValue, Reply, Status
 from ncheck.model.op import Op
-from ncheck.model.phase import NotAsked, Phase, Questions
+from ncheck.model.phase import Answered, NotAsked, Phase, Questions
 from ncheck.model.plan import LaunchPlan
 from ncheck.probe.expected import expectation
-from ncheck.probe.facts import MEETING, TASK, ProbeFacts
+from ncheck.probe.facts import GIVEN, MEETING, TASK, TOPOLOGY, GroupFacts, ProbeFacts
 from ncheck.probe.gpu_test import LIMIT, gpu_questions
+from ncheck.probe.group_search import fell_short, search_groups
 from ncheck.probe.links.hardware import hardware_of
 from ncheck.probe.methods.context import context_of
 from ncheck.probe.node_result import Method, Stage, Step
 from ncheck.probe.questions import StepTasks, identifier, skipped
-from ncheck.probe.results import Collective, collectives
+from ncheck.probe.results import Collective, collectives, group_tests
 from ncheck.probe.schedule import most_rounds, pair_rounds, scaling_groups
 from ncheck.probe.search import Expect, searched
 
@@ -48,6 +49,7 @@ PATIENT = 0.25  # of the time, that a step may take before it counts as hung, wh
 _FEW = 2  # nodes: fewer cannot be measured together
 _SPARE = 3  # ids more than a node can need
 _BESIDE_PAIRS = 2  # ids for a further operation: inside the node, and all nodes together
+_TO_ASK = 5.0  # seconds that scontrol has
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,16 @@ class Assessment:
 
 @dataclass(frozen=True)
 class Round:
-    """Groups of nodes that one driver measures at the same time. `name` is shown while it runs; `lane` is the rail."""
+    """Groups of nodes that one driver measures at the same time. `name` is shown while it runs; `lane` is the rail;
+    `off` as Step has it.
+    """
 
     driver: Driver
     stage: Stage
     groups: Sequence[tuple[str, ...]]
     name: str
     lane: int = 0
+    off: str = ""
 
 
 # Returns the next step; without one the progress, in which the part has added what comes next.
@@ -98,7 +103,8 @@ class ProbeStep(Phase):
         if not self.round:
             return progress
         done = progress.done()
-        measured = [one for one in done if one.step.round == progress.rounds]
+        tests = group_tests(progress.probed()) if self.round.stage is Stage.BOUNDARY else done
+        measured = [one for one in tests if one.step.round == progress.rounds]
         progress = progress.without_failed(self.steps, measured)
         if self.round.stage is Stage.PAIR and measured:
             return progress.after_pairs(self.round.groups, done)
@@ -241,6 +247,16 @@ class Progress:
 
     # One step
 
+    def asking_groups(self) -> ProbeStep:
+        """Return the step in which one node is asked for the groups that Slurm knows, if --groups names none."""
+        given, node = self.context.settings.run.groups, self.remaining()[0]
+        groups: JsonValue = {"groups": {name: [*nodes] for name, nodes in given.items()}}
+        question = Answered(GIVEN, Reply(Status.OK, value=groups)) if given else replace(TOPOLOGY, timeout=_TO_ASK)
+        return ProbeStep(
+            "asking for groups of nodes", frozenset({node}), lambda _cluster, _seconds: {node: (question,)},
+            seconds=_TO_ASK + PATIENCE, begun=self,
+        )  # fmt: skip
+
     def noted(self, notes: Questions, planned: Round | None = None) -> ProbeStep:
         """Return the step that asks nothing, and notes why. It has no name: nothing is shown."""
         return ProbeStep("", frozenset(notes), lambda _cluster, _seconds: notes, seconds=1.0, begun=self, round=planned)
@@ -253,7 +269,7 @@ class Progress:
         groups = [self.led(driver, group) for group in planned.groups if group and remaining.issuperset(group)]
         if not groups:
             return self
-        steps = self.steps(driver, stage, groups)
+        steps = self.steps(driver, stage, groups, planned.off)
         seconds = min(self.longest(driver), self.affordable(driver, stage, now))
         begun = replace(self, rounds=self.rounds + 1)
         if why := self.not_measured(driver, stage, seconds):
@@ -280,7 +296,7 @@ class Progress:
             return "no size fits into the free memory"
         return "the time for the probe was over (--probe-time)" if seconds < driver.least else ""
 
-    def steps(self, driver: Driver, stage: Stage, groups: Iterable[tuple[str, ...]]) -> tuple[Step, ...]:
+    def steps(self, driver: Driver, stage: Stage, groups: Iterable[tuple[str, ...]], off: str = "") -> tuple[Step, ...]:
         """Return the steps of the next round."""
         sizes, net = self.sizes(driver, stage), driver.net(self.context, stage)
         op = self.op if driver.ops else Op.ALL_REDUCE
@@ -288,7 +304,7 @@ class Progress:
             Step(
                 self.rounds + 1, stage, driver.method, group,
                 tuple(driver.ranks(self.context, stage, node) for node in group), sizes, driver.launcher,
-                net, self.context.settings.expect, self.context.settings.repeats, op,
+                net, self.context.settings.expect, self.context.settings.repeats, op, off,
             )
             for group in groups
         )  # fmt: skip
@@ -332,7 +348,7 @@ class Progress:
             ops = self.context.settings.ops
             left = whole = left / (len(ops) - ops.index(self.op))
         diagnoses = driver.method is Method.DIAGNOSTICS
-        if last and stage is not Stage.ALL and not diagnoses and len(self.context.nodes) >= _FEW:
+        if last and stage not in (Stage.ALL, Stage.BOUNDARY) and not diagnoses and len(self.context.nodes) >= _FEW:
             kept = min(KEPT * whole, self.longest(last))
         return left - PATIENCE - kept
 
@@ -486,6 +502,27 @@ def _together(progress: Progress, _now: float) -> Progress:
     return progress.skipping(driver, Stage.ALL, f"fewer than two nodes are left to measure ({gone})", nodes)
 
 
+def _between_groups(progress: Progress, _now: float) -> Progress | ProbeStep:
+    """Where nodes are slow together and pairs do not show why, search the nodes or the groups that it is between."""
+    driver = progress.chosen.drivers.get(Stage.SCALING) or progress.chosen.drivers.get(Stage.PAIR)
+    known, probed = progress.context.cluster.known, progress.probed()
+    hardware = {node: hardware_of(known.get(node, {})) for node in progress.context.nodes}
+    if not driver or not progress.remaining() or not fell_short(probed, hardware):
+        return progress
+    told = [facts[GroupFacts] for facts in known.values() if GroupFacts in facts]
+    if not told:
+        return replace(progress, parts=(_between_groups, *progress.parts)).asking_groups()
+    search = search_groups(probed, hardware, [one for one in told if isinstance(one, GroupFacts)])
+    remaining = set(progress.remaining())
+    wanted = [nodes for nodes in search.wanted if remaining.issuperset(nodes)]
+    if not wanted:
+        return progress
+    number = len({one.step.round for one in group_tests(probed)}) + 1
+    name = f"searching between groups of nodes, round {number}"
+    searching = Round(driver, Stage.BOUNDARY, wanted, name, off=search.off)
+    return replace(progress, waiting=(searching,), parts=(_between_groups, *progress.parts))
+
+
 def _diagnose(progress: Progress, _now: float) -> Progress:
     """Let NCCL diagnose the network by itself, where it can."""
     driver = progress.chosen.beside.get("diagnostics")
@@ -525,6 +562,7 @@ _PARTS: tuple[Part, ...] = (
     _end_search,
     _scaling,
     _together,
+    _between_groups,
     _diagnose,
     _further_ops,
 )

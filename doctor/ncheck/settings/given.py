@@ -37,6 +37,7 @@ class Given(TypedDict, total=False):
     probe: Literal["auto", "nccl", "nccl-tests", "gloo", "tcp", "none"]
     probe_time: float
     probe_launcher: Literal["agents", "mpirun"]
+    groups: str
     gpu_test: Literal["quick", "long", "none"]
     sizes: str | Sequence[int]
     ops: str | Sequence[str]

@@ -158,7 +158,7 @@ class RunContext:
     launcher started. `milder`: settings of an ncheck.toml that was only found, and that may hide what is wrong, as
     "fail-on never". `sources`: by setting, the variable, the key of the file or the argument in Python that gave it;
     nothing for a typed option. `own_checks`: [[check]] of ncheck.toml and of the folder checks.d.
-    `earlier`: what was wrong in the report of --failed-of.
+    `earlier`: what was wrong in the report of --failed-of. `groups`: those of --groups, by name.
     """
 
     expected: ExpectedFacts | None = None
@@ -171,6 +171,7 @@ class RunContext:
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
     own_checks: tuple[OwnCheck, ...] = ()
     earlier: Earlier | None = None
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -276,6 +277,12 @@ class Settings:
     probe_launcher: str = _row(
         "agents", PROBE, "--probe-launcher", read.OneOf(("agents", "mpirun")), None,
         "What starts the ranks: agents (ncheck itself) or mpirun with the line of the plan.  [agents]",
+    )
+    groups: str | None = _row(
+        None, PROBE, "--groups", read.text, "GROUPS",
+        "Nodes that share a switch: a file with one NAME=NODES per line, or 'leaf1=node[01-16];leaf2=node[17-32]'. "
+        "Where all nodes together are slow, the test searches between them.  [Slurm's topology]",
+        not_in_file=_EACH_RUN,
     )
     gpu_test: str = _row(
         "none", PROBE, "--gpu-test", read.OneOf(("quick", "long", "none")), None,

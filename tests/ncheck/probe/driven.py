@@ -13,11 +13,11 @@ from typing import Any
 from ncheck.facts.learning import facts_of, learn
 from ncheck.fleet.recording import load
 from ncheck.model.cluster import Cluster, Facts, FactType
-from ncheck.model.evidence import Answer, Evidence, Note, Reply, Status
+from ncheck.model.evidence import Answer, Command, Evidence, Note, Reply, Status
 from ncheck.model.node import Node
 from ncheck.model.phase import Answered, NotAsked
 from ncheck.model.plan import Blocker, LaunchPlan
-from ncheck.probe.facts import PROBE_NEEDS, MeetingFacts, ProbeFacts
+from ncheck.probe.facts import PROBE_NEEDS, GroupFacts, MeetingFacts, ProbeFacts
 from ncheck.probe.steps import Assessment, Progress, next_step
 from ncheck.settings import Settings
 
@@ -59,6 +59,7 @@ class Driven:
     dropped_later: Mapping[str, str] = field(default_factory=dict)  # with it, when all pairs have met
     seconds: float = 2.0  # of an act in which all goes well
     meeting: Answers = meets
+    slurm: str = ""  # what scontrol prints, "" where there is none
     facts: Mapping[str, Mapping[FactType, object]] = field(default_factory=dict)  # in place of the recorded ones
     now: float = 100.0
 
@@ -66,7 +67,7 @@ class Driven:
         evidence = load(FIXTURES / self.cluster)
         self.evidence = {one.node: replace(one, replies={}, notes={}, recorded=False) for one in evidence}
         self.known: dict[str, Facts] = {
-            one.node: {**facts_of(one, set(PROBE_NEEDS) - {MeetingFacts}), **self.facts.get(one.node, {})}
+            one.node: {**facts_of(one, set(PROBE_NEEDS) - {MeetingFacts, GroupFacts}), **self.facts.get(one.node, {})}
             for one in evidence
         }
         self.told: list[tuple[str, tuple[tuple[str, ...], ...]]] = []
@@ -107,6 +108,9 @@ class Driven:
     def reply(self, name: str, question: Any, groups: dict[tuple[str, ...], None]) -> tuple[str, Reply | None]:
         if isinstance(question, Answered):
             return question.source.key, question.reply
+        if isinstance(question, Command):
+            status = Status.OK if self.slurm else Status.MISSING
+            return question.key, Reply(status, stdout=self.slurm, exit_status=0, seconds=0.1)
         assert isinstance(question, Answer)
         arguments: Any = question.arguments
         if question.name == "meeting":
@@ -125,7 +129,7 @@ class Driven:
         self.replies[name].update(replies)
         self.notes[name].update(notes)
         evidence = replace(self.evidence[name], replies=replies, notes=notes)
-        self.known = dict(learn(self.cluster_now(), [evidence], (ProbeFacts, MeetingFacts)).known)
+        self.known = dict(learn(self.cluster_now(), [evidence], (ProbeFacts, MeetingFacts, GroupFacts)).known)
 
     def stages(self) -> list[str]:
         """Return what the acts were called, that asked somebody something."""

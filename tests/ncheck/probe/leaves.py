@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from ncheck.probe.boundary import BY_LINKS, Found, Groups, as_shares, blocks, find, find_by_pairs
+from ncheck.probe.boundary import Found, as_shares, blocks, find, find_by_pairs
+from ncheck.probe.facts import Groups
 
 USUAL = 300.0  # GB/s
 
@@ -57,7 +58,7 @@ class Leaves:
         """Measure pairs alone, to the end of the search."""
         while True:
             shares = {pair: [one / USUAL for one in of] for pair, of in self.reached.items()}
-            found = find_by_pairs(self.groups, suspects, shares, BY_LINKS)
+            found = find_by_pairs(self.groups, suspects, shares)
             if not found.wanted:
                 return found
             assert {len(pair) for pair in found.wanted} == {2}

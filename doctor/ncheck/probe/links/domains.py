@@ -30,7 +30,7 @@ class Domains:
 
 def domains_of(nodes: Sequence[tuple[str, NodeHardware, str]]) -> Domains:
     """Return the domains of these nodes, each with its hardware and the version of NCCL there ("" if unknown)."""
-    sizes = Counter(_domain(hardware) for _, hardware, _ in nodes)
+    sizes = Counter(domain_of(hardware) for _, hardware, _ in nodes)
     if None in sizes or min(sizes.values()) < 2:  # noqa: PLR2004  a domain of one node is its own NVLink
         return Domains()
     without = next((why for node in nodes if (why := _without(*node))), "")
@@ -49,7 +49,7 @@ def across(node: str, hardware: NodeHardware, op: Op = Op.ALL_REDUCE) -> Ceiling
     return of_op(op, Ceiling(fewest * generation.each, term, lowered, component=Component.DOMAIN))
 
 
-def _domain(hardware: NodeHardware) -> tuple[str, int] | None:
+def domain_of(hardware: NodeHardware) -> tuple[str, int] | None:
     """Return the domain of all GPUs of a node, None where it has none or they are not in the same."""
     fabrics = [gpu.fabric for gpu in hardware.health.gpus] if hardware.health else []
     found = {

@@ -29,7 +29,7 @@ class Tcp(Driver):
 
     method = Method.TCP
     stages = frozenset({Stage.PAIR})
-    sizes: ClassVar = {Stage.PAIR: (MIB, 8 * MIB, 64 * MIB, 512 * MIB)}
+    sizes: ClassVar = dict.fromkeys((Stage.PAIR, Stage.BOUNDARY), (MIB, 8 * MIB, 64 * MIB, 512 * MIB))
     least, most = 3.0, 20.0
     ops: ClassVar = frozenset({Op.ALL_REDUCE, Op.SEND_RECV})  # both mean the same: each sends to the other
 
@@ -110,7 +110,10 @@ class Gloo(Driver):
 
     method = Method.GLOO
     stages = frozenset({Stage.PAIR, Stage.SCALING, Stage.ALL})
-    sizes: ClassVar = {Stage.PAIR: _LARGE, Stage.SCALING: _LARGE, Stage.ALL: (8, 64 * KIB, *_LARGE)}
+    sizes: ClassVar = {
+        **dict.fromkeys((Stage.PAIR, Stage.SCALING, Stage.BOUNDARY), _LARGE),
+        Stage.ALL: (8, 64 * KIB, *_LARGE),
+    }
     least, most = 3.0, 20.0
     ops: ClassVar = frozenset(Op) - {Op.REDUCE_SCATTER}
     meets = True

@@ -175,13 +175,15 @@ def step_arguments(step: Step) -> dict[str, JsonValue]:
         "round": step.round, "stage": step.stage.value, "method": step.method.value, "group": list(step.group),
         "ranks": list(step.ranks), "sizes": list(step.sizes), "launcher": step.launcher, "net": step.net,
         "expect": step.expect, "repeats": step.repeats, "op": step.op.value,
+        **({"off": step.off} if step.off else {}),
     }  # fmt: skip
 
 
 def task_arguments(driver: Driver, context: ProbeContext, task: NodeTask) -> dict[str, JsonValue]:
     """Return all arguments of a task: the common ones and the driver's own. Raises CannotTakePartError."""
+    off = {task.step.off: "0"} if task.step.off else {}
     common: dict[str, JsonValue] = {
         **step_arguments(task.step), "node": task.node, "planned": list(driver.planned(context, task)),
-        "timeout": task.seconds, "variables": dict(driver.variables(context, task.node, task.step.net)),
+        "timeout": task.seconds, "variables": {**driver.variables(context, task.node, task.step.net), **off},
     }  # fmt: skip
     return {**common, **({} if isinstance(driver, LocalDriver) else driver.own_arguments(context, task))}

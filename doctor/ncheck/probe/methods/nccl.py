@@ -41,7 +41,10 @@ class Nccl(Driver):
     """The NCCL library that the job would load, called through ctypes."""
 
     method = Method.NCCL
-    sizes: ClassVar = {Stage.INSIDE: _SWEEP, Stage.PAIR: _LARGE, Stage.SCALING: _LARGE, Stage.ALL: _SWEEP}
+    sizes: ClassVar = {
+        **dict.fromkeys((Stage.INSIDE, Stage.ALL), _SWEEP),
+        **dict.fromkeys((Stage.PAIR, Stage.SCALING, Stage.BOUNDARY), _LARGE),
+    }
     least, most = 4.0, 20.0
     meets = ids = True
     ops: ClassVar = frozenset(Op)

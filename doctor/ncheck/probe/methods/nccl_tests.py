@@ -136,7 +136,7 @@ class NcclTestsAcross(LocalDriver, NcclTests):
 def _line(context: ProbeContext, launch: Launch, step: Step, seconds: float) -> tuple[str, ...]:
     paths = {node: _with_mpi(context, node, step.op) for node in step.group}
     program, own = started_by(paths, (*options(step, rate(context), seconds), "-g", "1"))
-    pinned = (f"NCCL_NET={step.net}",) if step.net else ()
+    pinned = (*([f"NCCL_NET={step.net}"] if step.net else []), *([f"{step.off}=0"] if step.off else []))
     return line_for(context, launch, step, (*_LOGGED, *pinned, *program), own)
 
 

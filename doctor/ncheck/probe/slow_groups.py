@@ -1,0 +1,91 @@
+"""Problems about what is slow between groups of nodes: both sides are named, and no node is blamed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from shlex import quote
+from statistics import mean
+
+from ncheck.hostlist import fold
+from ncheck.model.check import NotApplicable, Problem
+from ncheck.probe.boundary import Boundary
+from ncheck.probe.group_search import GroupSearch
+from ncheck.probe.links.hardware import NodeHardware
+from ncheck.probe.results import group_tests
+from ncheck.probe.shortfalls import FABRIC, by_infiniband
+from ncheck.probe.slow_nodes import Measured
+
+_SHOWN = 6  # tests of a kind in the evidence
+_MORE_TIME = "ncheck probe nodes.txt --probe-time 300"
+
+
+def slow_groups(seen: Measured) -> Iterator[Problem | NotApplicable]:
+    """Yield what is slow between groups of nodes. That nodes are slow together at all is for other checks to say."""
+    search = seen.groups
+    if search is None:
+        if not any(len(one.step.group) > 1 and one.busbw is not None for one in seen.ran):
+            yield NotApplicable("nothing was measured between nodes")
+        return
+    yield from (_between(seen, search, boundary) for boundary in search.found.boundaries)
+    if search.found.wanted:
+        why = search.stopped or "it was not begun"
+        yield NotApplicable(f"the search between groups of nodes did not end ({why}): {_MORE_TIME}")
+    elif not search.found.explained and not search.by_pairs:
+        more = "; name them by --groups" if search.grouping.guessed else ""
+        yield NotApplicable(f"slow together, and no node or group explains it (groups: {search.grouping.source}{more})")
+
+
+def _between(seen: Measured, search: GroupSearch, boundary: Boundary) -> Problem:
+    groups = search.grouping.groups
+    sides = sorted(filter(None, (boundary.one, boundary.other)), key=len)
+    nodes = [tuple(node for name in side for node in groups[name]) for side in sides]
+    of_boundary = {name: groups[name] for side in sides for name in side}
+    measured = [tuple(one) for one in search.reached if len(one) > 1]
+    across = [one for one in measured if boundary.crossed_by(one, of_boundary)]
+    inside = [one for one in measured if any(set(one) <= set(own) for own in groups.values())]
+    place = f"between {' and '.join(map(_side, sides, nodes))}"
+    if not boundary.other:
+        place = f"between all {len(boundary.one)} groups of nodes ({fold(nodes[0])})"
+    message = (
+        f"slow {place}: {_figures(search, across)} across, {_figures(search, inside)} inside the groups, which are "
+        "well by themselves: no node is at fault"
+    )
+    off = f", without NVLink between nodes ({search.off}=0)" if search.off else ""
+    lines = *_lines(search, "across", across), *_lines(search, "inside", inside)
+    named = tuple(node for side in nodes for node in side)
+    return Problem(
+        message, _fix(seen, named), (*lines, f"groups by {search.grouping.source}{off}"), named, where=nodes[0][0],
+        look=True, summary="slow between groups of nodes",
+    )  # fmt: skip
+
+
+def _side(names: tuple[str, ...], nodes: tuple[str, ...]) -> str:
+    """Return "leaf1 (node[01-16])", or of many groups "2 groups (node[01-32])"."""
+    return f"{names[0] if len(names) == 1 else f'{len(names)} groups'} ({fold(nodes)})"
+
+
+def _reached(search: GroupSearch, nodes: Sequence[str]) -> float:
+    return mean(search.reached[frozenset(nodes)])
+
+
+def _figures(search: GroupSearch, sets: Sequence[tuple[str, ...]]) -> str:
+    """Return what these sets reached: "118 to 121 GB/s"."""
+    if not sets:
+        return "nothing was measured"
+    low, high = (f"{pick(_reached(search, nodes) for nodes in sets):.3g}" for pick in (min, max))
+    return f"{low if low == high else f'{low} to {high}'} GB/s"
+
+
+def _lines(search: GroupSearch, kind: str, sets: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return one line for each of some tests, the smallest sets first: they say most."""
+    shown = sorted(sets, key=lambda nodes: (len(nodes), fold(nodes)))[:_SHOWN]
+    return [f"{kind}: {fold(nodes)}: {_reached(search, nodes):.3g} GB/s" for nodes in shown]
+
+
+def _fix(seen: Measured, nodes: tuple[str, ...]) -> str:
+    """Return what shows the links between switches, or at least the way from the first node to the last."""
+    tests = [one for one in (*group_tests(seen.probed), *seen.ran) if nodes[0] in one.results]
+    hardware = seen.hardware.get(nodes[0], NodeHardware())
+    if any(by_infiniband(one.results[nodes[0]], hardware) for one in tests):
+        return FABRIC
+    return f"tracepath -n {quote(nodes[-1])}"

@@ -1,0 +1,74 @@
+"""The steps of a probe that search between groups of nodes: only where nodes together fell short, and in their time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from ncheck.probe.facts import GroupFacts
+from ncheck.probe.group_search import search_groups
+from ncheck.probe.links.hardware import hardware_of
+from ncheck.settings import RunContext, Settings
+
+from .driven import Driven, fails, well
+
+SIDES = {"leaf1": ("gpu01", "gpu02"), "leaf2": ("gpu03", "gpu04")}
+TREE = "SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=gpu[01-02]\nSwitchName=leaf2 Level=0 LinkSpeed=1 Nodes=gpu[03-04]\n"
+RATE = 200e9
+
+
+def trunk(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer as nodes whose leaves have a slow uplink: the one NIC of a pair does not fill it."""
+    group, pair = set(arguments["group"]), arguments["stage"] == "pair"
+    across = not pair and all(group.intersection(side) for side in SIDES.values())
+    return well(arguments, RATE / 4 if across else RATE)
+
+
+def search(driven: Driven) -> Any:
+    probed = {node: driven.probed(node) for node in driven.known}
+    hardware = {node: hardware_of(facts) for node, facts in driven.known.items()}
+    named = [one for facts in driven.known.values() if isinstance(one := facts.get(GroupFacts), GroupFacts)]
+    return search_groups(probed, hardware, named)
+
+
+def searching(driven: Driven) -> list[tuple[str, ...]]:
+    return [group for name, groups in driven.told if name.startswith("searching") for group in groups]
+
+
+@pytest.mark.parametrize("slurm", [True, False])
+def test_where_all_are_slow_and_pairs_are_not_the_boundary_is_searched_between_named_groups(*, slurm: bool) -> None:
+    settings = Settings() if slurm else Settings(run=RunContext(groups=SIDES))
+    driven = Driven(trunk, settings, slurm=TREE if slurm else "").run()
+    assert driven.stages()[-1].startswith("searching between groups of nodes, round ")
+    assert all(one["ranks"] == [8] * len(one["group"]) for one in driven.asked if one["stage"] == "boundary")
+    found = search(driven)
+    assert [{*one.one, *one.other} for one in found.found.boundaries] == [{"leaf1", "leaf2"}]
+    assert (found.found.nodes, found.stopped) == ((), "")
+    assert 3 <= len(searching(driven)) <= 8
+
+
+def test_a_healthy_probe_has_not_one_step_more() -> None:
+    assert Driven(lambda asked: well(asked, RATE), Settings(run=RunContext(groups=SIDES))).run().stages() == [
+        "measuring inside", "measuring pairs, round 1", "measuring pairs, round 2", "measuring 2 nodes",
+        "measuring all",
+    ]  # fmt: skip
+
+
+def test_a_node_that_fails_and_says_why_is_no_reason_to_search() -> None:
+    def out_of_memory(arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return fails("CUDA error: out of memory") if arguments["stage"] == "all" else well(arguments, RATE)
+
+    assert searching(Driven(out_of_memory).run()) == []
+
+
+def test_the_search_ends_with_the_time_of_the_probe_and_says_so() -> None:
+    driven = Driven(trunk, Settings(run=RunContext(groups=SIDES)), seconds=8.0).run()
+    found = search(driven)
+    assert (found.found.boundaries, found.stopped) == ((), "the time for the probe was over (--probe-time)")
+
+
+def test_without_groups_nothing_is_claimed_of_four_nodes() -> None:
+    driven = Driven(trunk).run()
+    assert driven.stages()[-1] != "measuring all"
+    assert (search(driven).found.explained, search(driven).grouping.guessed) == (False, True)
