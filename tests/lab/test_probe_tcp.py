@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from . import faults
+from tests.skips import cannot
+
+from . import faults, hosts
+from .conftest import why_not
 from .hosts import Lab
 from .node import Node
 from .probing import IDLE, met, named, probed, sent, told
+from .wiring import TwoBridges
 
 MESH = "32768-60999"  # the ports that the kernel picks for listeners
 MOVED = 6 * 2**20  # bytes: the smallest size, a warm-up and five repeats
@@ -79,3 +83,30 @@ def test_where_the_mesh_has_found_the_way_barred_nothing_is_measured(lab: Lab) -
     assert run.exit_code == 1
     assert told(run)["ran"] is False
     assert told(run)["reason"] == "fix NC311 first"
+
+
+def test_a_slow_cable_between_two_switches_is_the_boundary_and_no_host_is_named_and_a_fast_one_is_nothing() -> None:
+    if why := why_not():
+        cannot(why)
+    wiring = TwoBridges(half=4)
+    with hosts.lab(8, wiring) as two:
+        groups = "left=node[01-04];right=node[05-08]"
+        pace(two.nodes, "160mbit")
+
+        well = probed(two, "--probe", "tcp", "--groups", groups)
+
+        assert {one["code"] for one in well.report["findings"]} == set(), well.report["findings"]
+        assert well.verdicts()["NC736", "node01"] == "passed"
+        assert told(well)["rounds"] == 2, "a healthy cluster is asked nothing more"
+
+        for end in wiring.trunk:
+            two.head(
+                "tc", "qdisc", "add", "dev", end, "root", "tbf", "rate", "24mbit", "burst", "64kb", "latency", "300ms"
+            )
+        sick = probed(two, "--probe", "tcp", "--groups", groups)
+
+    assert sick.failed() == {"NC736": {*two.names}}, sick.report["findings"]
+    found = sick.finding("NC736")
+    assert found["message"].startswith("slow between left (node[01-04]) and right (node[05-08]): ")
+    assert (found["severity"], found["fix"], found["where"]) == ("warning", "tracepath -n node08", "node01")
+    assert (sick.exit_code, sick.report["bad"]) == (0, [])

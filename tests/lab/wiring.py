@@ -99,6 +99,36 @@ class SeveralNics(Wiring):
         )
 
 
+class TwoBridges(Wiring):
+    """One network of two switches, left and right, with a cable between them; the head and half of the nodes are left.
+
+    `half`: so many nodes are on the left one.
+    """
+
+    trunk = ("trunk0", "trunk1")  # both ends of the cable, on the head
+
+    def __init__(self, half: int) -> None:
+        self.half = half
+
+    def head(self, pid: int) -> None:
+        """Lay the head's side."""
+        one, other = self.trunk
+        ip(
+            pid,
+            f"link set lo up\nlink add left type bridge\nlink add right type bridge\nlink set left up\n"
+            f"link set right up\nlink add {one} type veth peer name {other}\nlink set {one} master left up\n"
+            f"link set {other} master right up\nlink add eth0 type veth peer name port0\n"
+            "link set port0 master left up\naddress add 10.77.0.254/24 dev eth0\nlink set eth0 up\n",
+        )
+
+    def links(self, node: Node) -> str:
+        side = "left" if node.number <= self.half else "right"
+        return (
+            f"link add {port_of(node)} type veth peer name eth0 address {node.mac} netns {node.pid}\n"
+            f"link set {port_of(node)} master {side} up\n"
+        )
+
+
 ONE_NIC, SEVERAL_NICS = Wiring(), SeveralNics()
 
 
