@@ -71,11 +71,12 @@ class GroupSearch:
         return any(one.crossed_by(nodes, self.grouping.groups) for one in self.found.boundaries)
 
 
-def fell_short(probed: Mapping[str, ProbeFacts], hardware: Mapping[str, NodeHardware]) -> bool:
-    """Return whether nodes are slow together, or hang, and pairs do not show why: only then anything is searched."""
-    ran, expect = _ran(probed), expectation(hardware)
-    search = searched(ran, expect)
-    return bool(search.links) if search.method.on_cpus else _slow_together(ran, expect)
+def fell_short(ran: Sequence[Collective], pairs: SlowSearch, expect: Expect) -> bool:
+    """Return whether nodes are slow together, or hang, and pairs do not show why: only then anything is searched.
+
+    Where only pairs can be measured it is searched if some links are slow.
+    """
+    return bool(pairs.links) if pairs.method.on_cpus else _slow_together(ran, expect)
 
 
 def _ran(probed: Mapping[str, ProbeFacts]) -> Sequence[Collective]:

@@ -60,11 +60,11 @@ def search_slow(
     of the first one. There is one search at least.
     """
     expect = expectation(hardware)
-    groups = search_groups(probed, hardware, named) if fell_short(probed, hardware) else None
-    every = [
-        Measured(probed, hardware, own, searched(own, expect), None if number else groups)
-        for number, own in enumerate(by_op(collectives(probed)).values())
-    ] or [Measured(probed, hardware, (), SlowSearch())]
+    every = [Measured(probed, hardware, own, searched(own, expect)) for own in by_op(collectives(probed)).values()] or [
+        Measured(probed, hardware, (), SlowSearch())
+    ]
+    if fell_short(every[0].ran, every[0].search, expect):
+        every[0] = replace(every[0], groups=search_groups(probed, hardware, named))
     return tuple(one for one in every if one.search.meetings or one.groups) or (every[0],)
 
 

@@ -507,7 +507,8 @@ def _between_groups(progress: Progress, _now: float) -> Progress | ProbeStep:
     driver = progress.chosen.drivers.get(Stage.SCALING) or progress.chosen.drivers.get(Stage.PAIR)
     known, probed = progress.context.cluster.known, progress.probed()
     hardware = {node: hardware_of(known.get(node, {})) for node in progress.context.nodes}
-    if not driver or not progress.remaining() or not fell_short(probed, hardware):
+    ran, expect = progress.done(), expectation(hardware)
+    if not driver or not progress.remaining() or not fell_short(ran, searched(ran, expect), expect):
         return progress
     told = [facts[GroupFacts] for facts in known.values() if GroupFacts in facts]
     if not told:
