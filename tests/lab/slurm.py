@@ -28,6 +28,7 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
+TopologyPlugin=topology/tree
 SlurmdParameters=config_overrides
 ReturnToService=2
 MessageTimeout=3
@@ -69,6 +70,8 @@ class Slurm:
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
         self.key = secrets.token_bytes(128)
+        half = len(lab.names) // 2
+        self.leaves = {"leaf1": lab.names[:half], "leaf2": lab.names[half:]}
 
     def start(self) -> None:
         """Start all daemons, and allocate all nodes."""
@@ -82,6 +85,9 @@ class Slurm:
         partition = "PartitionName=lab Nodes=ALL Default=YES MaxTime=INFINITE State=UP"
         layers.write(root / "etc/slurm/slurm.conf", CONF + "\n".join([*rows, partition, ""]))
         layers.write(root / "etc/slurm/cgroup.conf", "CgroupPlugin=cgroup/v1\n")
+        leaves = [f"SwitchName={name} Nodes={','.join(nodes)}" for name, nodes in self.leaves.items()]
+        spine = f"SwitchName=spine Switches={','.join(self.leaves)}"
+        layers.write(root / "etc/slurm/topology.conf", "\n".join([*leaves, spine, ""]))
         layers.write(root / "etc/slurm/munge.key", self.key, 0o600)
 
     def _start_slurmd(self, nodes: Iterable[Node]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from ncheck.probe.facts import TOPOLOGY, slurm_groups
 
 from tests.skips import cannot
 
@@ -77,6 +78,10 @@ def test_the_report_is_that_of_ssh_but_for_how_the_nodes_were_reached(slurm: Slu
     replayed = begin(slurm.lab, "replay", "recording/srun", "-o", "json").wait(HANGS)
     differing = {pair for pair, outcome in replayed.verdicts().items() if outcome != by_srun.verdicts()[pair]}
     assert differing == {("NC134", name) for name in slurm.lab.names}  # a recording says nothing of --via
+
+
+def test_the_leaf_switches_that_slurm_prints_are_read(slurm: Slurm) -> None:
+    assert slurm_groups(slurm.lab.head(*TOPOLOGY.argv).stdout) == slurm.leaves
 
 
 def test_faults_of_nodes_are_found_as_over_ssh(slurm: Slurm) -> None:
