@@ -9,6 +9,7 @@
      version=22703         what ncclGetVersion says, whatever it was built for
      rate=BYTES            a second, that this rank sends at most
      pair=A-B,pace=BYTES   a second, that rank A sends to rank B at most by ncclSend: no ring shows it
+     connect=SECONDS       that the first sends and receives take, which connect each two ranks
      wrong=N               elements of each larger result that are not right
      hang=init|collective  until it is aborted
      die=init|collective   SIGSEGV
@@ -532,6 +533,7 @@ static int told_all(comm_t *comm, float *data, size_t count, int root) {
 /* A connection to each other rank. All have met in an operation before: no more of the ring's are to come. */
 static int meshed(comm_t *comm) {
     if (comm->peers) return OK;
+    usleep((useconds_t)(1e6 * (double)number("connect", 0)));
     comm->peers = malloc((size_t)comm->ranks * sizeof *comm->peers);
     memset(comm->peers, -1, (size_t)comm->ranks * sizeof *comm->peers);
     for (int other = comm->rank + 1; other < comm->ranks; other++) {

@@ -105,6 +105,7 @@ def test_of_each_operation_every_byte_is_sent_and_wrong_elements_of_one_rank_are
         _, kind, count, size = line.split()
         by_rank.setdefault(kind, []).append((int(count), int(size)))
     made_of = "send-and-receive" if op in ("all-to-all", "send-recv") else op
+    launches[8] += op != "all-reduce"  # the first one connects the ranks
     assert set(by_rank) == {made_of, "largest"}
     assert [count for count, _ in by_rank[made_of]] == [launches[8] + 1 + launches[MIB]] * 3
     assert sum(size for _, size in by_rank[made_of]) == launches[8] * sent[0] + sent[1] + launches[MIB] * sent[2]
@@ -115,6 +116,11 @@ def test_a_slow_pair_that_no_ring_has_shows_in_an_all_to_all(measured: DrivenRan
     (row,) = measured([0, 1, 2, 3], nccl=nccl, repeats=1, op="all-to-all", sizes=[MIB])["rows"]
     assert row["fastest"] > 0.1  # the mean of two ranks that wait 0.25 s, and of two that do not
     assert measured([0, 1, 2, 3], nccl=nccl, repeats=1, op="all-gather", sizes=[MIB])["rows"][0]["fastest"] < 0.1
+
+
+def test_ranks_that_take_long_to_connect_have_time_for_every_size(measured: DrivenRanks) -> None:
+    said = measured([0, 1], nccl="connect=1", op="all-to-all", sizes=[MIB], timeout=40.0)
+    assert (shape(said), said["log"]) == ([(MIB, False, 0)], [])
 
 
 def test_a_launch_of_sends_and_receives_that_is_in_progress_is_waited_for(measured: DrivenRanks) -> None:

@@ -5,12 +5,12 @@ On AMD's GPUs it drives librccl.so.1 and the libamdhip64.so that this brings: ne
 It is one text (the head's `rank-program`), started as `PYTHON -B -S -c TEXT`, by the agent or by a launcher such as
 mpirun, and it writes nothing anywhere. Its task is JSON in NCHECK_RANK or in its first argument:
 
-{"id": 256 hex digits, "world": ranks in all, "op": "all-reduce" (the default) or another that
- layout.py names, "sizes": [bytes a rank], "repeats": of each size, as far as there is
- time (without it 5), "seconds": its own deadline, from its start, "library": path of libnccl, or a name for the loader,
- "gpus": [the index of each rank of this node] (without it, as many as there are), "rank": int, "local": int (without
- these from the launcher's variables), "fd": where its lines go (without it "ncheck:" and the line go to standard
- output), "planned": [interfaces and HCA ports], "counters": bool (the first rank of a node reports what each moved)}
+{"id": 256 hex digits, "world": ranks in all, "op": "all-reduce" (without it, too) or another of those in layout.py,
+ "sizes": [bytes a rank], "repeats": of each size, as far as there is time (without it 5), "seconds": its own
+ deadline, from its start, "library": path of libnccl, or a name for the loader, "gpus": [the index of each rank of
+ this node] (without it, as many as there are), "rank": int, "local": int (without these from the launcher's
+ variables), "fd": where its lines go (without it "ncheck:" and the line go to standard output), "planned":
+ [interfaces and HCA ports], "counters": bool (the first rank of a node reports what each moved)}
 
 It writes messages, lines of JSON, each short enough that a pipe never splits it; each has "rank" and "is":
 

@@ -10,7 +10,7 @@ import ctypes
 import time
 from statistics import median
 
-from ncheck.probe.agent.nccl_rank.layout import IN_PLACE, Layout
+from ncheck.probe.agent.nccl_rank.layout import ALL_REDUCE, IN_PLACE, Layout
 from ncheck.probe.agent.nccl_rank.messages import RankError
 from ncheck.probe.agent.nccl_rank.pace import Pace
 from ncheck.probe.agent.nccl_rank.pattern import Pattern
@@ -65,11 +65,17 @@ class Measure:
         return fitting
 
     def run(self, op: str, sizes: "Sequence[int]", rank: int, world: int) -> None:
-        """Measure all sizes that memory and time allow."""
+        """Measure all sizes that memory and time allow.
+
+        An operation's first launch connects the ranks, which takes long among many: no size is judged by it.
+        """
         sizes = self.fitting(sizes)
         largest = Layout(op, sizes[-1], rank, world)
         self.buffers = self.cuda.memory(largest.whole), self.cuda.memory(largest.whole)
         self.pattern = Pattern(self.cuda, op, rank, world, largest.part)
+        if op != ALL_REDUCE:  # of which `agree` had the first
+            self.watch.at("first {}".format(op))
+            self._once(self.nccl.operation(Layout(op, sizes[0], rank, world), *self.buffers, self.stream))
         for size in sizes:
             self._approach(op, size, rank, world)
             layout = Layout(op, size, rank, world)
