@@ -281,7 +281,7 @@ class Progress:
             ids[step], count = identifier(self.context, step.group, self.unused(leader))
             used[leader] = used.get(leader, 0) + count
         tasks = StepTasks(self.context, driver, steps, ids, planned.lane, self.chosen.note)
-        name = planned.name if self.op is Op.ALL_REDUCE else f"{planned.name}: {self.op.value}"
+        name = planned.name if steps[0].op is Op.ALL_REDUCE else f"{planned.name}: {steps[0].op.value}"
         return ProbeStep(
             name, frozenset(node for group in groups for node in group),
             lambda _cluster, left: tasks.questions(min(seconds, left - PATIENCE)), seconds=seconds + PATIENCE,

@@ -280,6 +280,17 @@ def test_the_first_operation_has_the_time_that_it_has_alone_and_the_others_share
     assert {op for op, _, _ in asked_of(hanging)} == {op.value for op in MOE.ops}
 
 
+def test_what_runs_no_operation_is_not_called_by_the_one_that_is_measured() -> None:
+    tools: Mapping[FactType, object] = {ToolFacts: ToolFacts({"ib_write_bw": Tool("/usr/bin/ib_write_bw")})}
+    driven = Driven(settings=Settings(ops=(Op.ALL_TO_ALL, Op.ALL_GATHER)), facts=dict.fromkeys(ALL, tools)).run()
+    assert driven.stages()[:3] == [
+        "measuring inside: all-to-all", "measuring pairs, round 1: all-to-all", "measuring rail 1, round 1",
+    ]  # fmt: skip
+    asked = [(stage, op) for op, stage, _ in asked_of(driven)]
+    assert {op for stage, op in asked if stage == "rail"} == {"all-reduce"}
+    assert "rail" not in [stage for stage, _ in asked[asked.index(("inside", "all-gather")) :]]
+
+
 def test_an_operation_that_the_method_lacks_is_skipped_with_the_reason() -> None:
     old: Mapping[FactType, object] = {LoadedNcclFacts: LoadedNcclFacts("2.6.4", "/lib/libnccl.so.2")}
     driven = Driven(settings=MOE, facts=dict.fromkeys(ALL, old)).run()
