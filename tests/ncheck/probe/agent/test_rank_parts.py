@@ -51,7 +51,7 @@ def test_sums_of_the_pattern_are_whole_numbers_that_a_float_holds() -> None:
     assert max(floats(block(sum(map(scale, range(WORLD))), 8))) < EXACT
     assert floats(block(3, 8))[:3] == [3.0, 6.0, 9.0]
     assert len(block(1, 8)) == PERIOD * 4
-    assert len(block(1, BLOCK + 1)) == BLOCK
+    assert len(block(1, BLOCK)) == BLOCK
 
 
 @pytest.mark.parametrize("size", [4, 4 * PERIOD, 4 * PERIOD * 3 + 4, 1 << 22, BLOCK + (1 << 20)])

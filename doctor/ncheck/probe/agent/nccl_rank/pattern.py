@@ -15,7 +15,7 @@ from ncheck.probe.agent.nccl_rank.layout import ALL_REDUCE, REDUCE_SCATTER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterable, Optional, Tuple
+    from typing import Iterable, Optional
 
     from ncheck.probe.agent.nccl_rank.cuda import Cuda
     from ncheck.probe.agent.nccl_rank.layout import Part
@@ -31,10 +31,11 @@ def scale(rank: int) -> int:
     return rank % 7 + 1
 
 
-def block(factor: int, size: int = BLOCK, start: int = 0) -> bytes:
-    """Return whole periods of v(i) x factor from i = `start` on, enough for `size` bytes or for one block."""
+@lru_cache(maxsize=2)  # what an all-reduce sends, and its sum
+def block(factor: int, size: int, start: int = 0) -> bytes:
+    """Return whole periods of v(i) x factor from i = `start` on, enough for `size` bytes: one BLOCK at most."""
     period = _period(factor)
-    return (period[start * _FLOAT :] + period[: start * _FLOAT]) * -(-min(size, BLOCK) // len(period))
+    return (period[start * _FLOAT :] + period[: start * _FLOAT]) * -(-size // len(period))
 
 
 @lru_cache(maxsize=8)  # the seven factors of ranks, and that of their sum
@@ -48,18 +49,14 @@ class Pattern:
     def __init__(self, cuda: "Cuda", op: str, rank: int, world: int, largest: int) -> None:
         self.cuda, self.rank, self.world = cuda, rank, world
         self.apart = 0 if op in (ALL_REDUCE, REDUCE_SCATTER) else APART
-        self.made: "Tuple[Tuple[int, int], bytes]" = ((0, 0), b"")
-        self.staging = cuda.staging(len(block(1, largest)))
+        self.staging = cuda.staging(len(block(1, min(largest, BLOCK))))
         self.memcmp = ctypes.CDLL(None).memcmp
         self.memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
 
     def of(self, rank: "Optional[int]", offset: int, size: int) -> bytes:
         """Return the elements of a rank, or without one the sum of all, from this offset in bytes on: see `block`."""
         factor = sum(scale(other) for other in range(self.world)) if rank is None else scale(rank)
-        key = factor, (offset // _FLOAT + (rank or 0) * self.apart) % PERIOD
-        if self.made[0] != key or len(self.made[1]) < min(size, BLOCK):
-            self.made = (key, block(factor, size, key[1]))
-        return self.made[1]
+        return block(factor, min(size, BLOCK), (offset // _FLOAT + (rank or 0) * self.apart) % PERIOD)
 
     def fill(self, address: int, size: int) -> None:
         """Write this rank's elements: one block from the host, and the rest by copies on the device."""
