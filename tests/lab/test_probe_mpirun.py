@@ -45,11 +45,12 @@ def begun(lab: Lab) -> bool:
 def with_nccl_tests(lab: Lab, *options: str, compiler: str = "cc") -> None:
     program = compiled(STANDINS / "all_reduce_perf.c", *options, compiler=f"{compiler} -O1")
     for node in lab.nodes[:2]:
-        node.write("/usr/local/bin/all_reduce_perf", program, 0o755)
+        for name in ("all_reduce_perf", "alltoall_perf"):
+            node.write(f"/usr/local/bin/{name}", program, 0o755)
 
 
 def test_all_nodes_are_measured_under_the_line_of_the_plan(lab: Lab) -> None:
-    run = probed(lab, *BY_MPIRUN, "--repeats", "3")
+    run = probed(lab, *BY_MPIRUN, "--repeats", "3", "--op", "all-to-all")
     (whole,) = measured(run, ALL)
     assert (run.report["probe"]["means"], run.report["probe"]["launcher"]) == ("nccl", "mpirun"), run.report["probe"]
     assert (whole["ranks"], whole["failed"]) == (4, ""), whole
@@ -70,8 +71,10 @@ def test_a_line_whose_daemon_is_not_there_fails_with_its_own_words(lab: Lab) -> 
 
 def test_nccl_tests_run_inside_the_nodes_and_between_them(lab: Lab) -> None:
     with_nccl_tests(lab, "-DMPI_SUPPORT", compiler="mpicc")
-    run = probed(lab, "--probe", "nccl-tests", "--repeats", "3")
+    run = probed(lab, "--probe", "nccl-tests", "--repeats", "3", "--op", "all-reduce,all-to-all")
     assert stages(run) == {("inside", 2), ("pair", 2), (ALL, 4)}
+    halves = [len(one["curve"]) for one in measured(run, ALL)]
+    assert (halves[0], halves) == (2 * halves[1], [halves[0], halves[1]])  # an all-to-all is not in place
     protocol = {"statistic": "mean", "repeats": 3, "warm_ups": 1, "iterations": 1, "wanted": 3, "spread": None}
     assert all(one["protocol"] == protocol for one in run.report["measurements"]), run.report["measurements"]
     assert {one["failed"] for one in run.report["measurements"]} == {""}, run.report["measurements"]
