@@ -53,10 +53,10 @@ class Expected:
 def expected(collective: Collective, hardware: Mapping[str, NodeHardware]) -> Expected:
     """Return what this collective should reach; `hardware` is by node (ncheck.probe.links.hardware).
 
-    --expect sets the value for all nodes together, whatever the hardware is.
+    --expect sets the value of an all-reduce on all nodes, whatever the hardware is.
     """
     step = collective.step
-    if step.expect is not None and step.stage is Stage.ALL:
+    if step.expect is not None and step.stage is Stage.ALL and step.op is Op.ALL_REDUCE:
         return Expected(step.expect, NAMED)
     if step.world == 1:
         return Expected(None, unknown=("the bandwidth of a single rank, which uses no link",))

@@ -379,6 +379,7 @@ def test_what_the_user_expects_counts_for_all_nodes_and_for_nothing_else() -> No
     run = ran(Stage.ALL, ["n1", "n2"], 8, expect=300.0)
     assert expected(run, {}) == Expected(300.0, "--expect")
     assert expected(ran(Stage.PAIR, ["n1", "n2"], 1, expect=300.0), {}).busbw is None
+    assert expected(ran(Stage.ALL, ["n1", "n2"], 8, expect=300.0, op=Op.ALL_TO_ALL), {}).busbw is None
 
 
 def test_one_pair_of_hca_ports_is_held_to_its_rate() -> None:
