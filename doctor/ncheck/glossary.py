@@ -56,8 +56,10 @@ is not used by default.""",
          ("NC504", "NC510")),
     Word("busbw", "bus ?bw|bus bandwidth", """\
 Bus bandwidth, as nccl-tests print it: algbw x 2(n-1)/n for an all-reduce of n ranks.
-It does not depend on the number of ranks, so it can be compared with the rate of the links: 400 GB/s is what eight
-NICs of 400 Gb/s can carry. ncheck's expected values and limits are bus bandwidths in GB/s (1e9 bytes per second).""",
+The factor is (n-1)/n for an all-gather, a reduce-scatter and an all-to-all, and 1 for a broadcast and a send-recv. It
+does not depend on the number of ranks where data goes round in a ring, so it can be compared with the rate of the
+links: 400 GB/s is what eight NICs of 400 Gb/s can carry. An all-to-all of n nodes reaches about one NIC per GPU.
+ncheck's expected values and limits are bus bandwidths in GB/s (1e9 bytes per second).""",
          ("NC710", "NC711", "NC712", "NC720", "NC721")),
     Word("algbw", "alg ?bw|algorithm bandwidth", """\
 Algorithm bandwidth: the bytes of one rank's buffer divided by the time of the collective.
