@@ -1,6 +1,6 @@
 """What the nodes of a recorded cluster told of the probe, from what their links give: a model, no measurement.
 
-One all-reduce takes t = alpha + S/B; the rounds are those that ncheck's own schedule asks for.
+One operation takes t = alpha + S/B; the rounds are those that ncheck's own schedule asks for.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from hashlib import sha256
 
 from ncheck.hostlist import fold
 from ncheck.model.evidence import Evidence, JsonValue, Login, Note, Reply, Status
+from ncheck.model.op import Op
 from ncheck.probe.facts import MEETING, TASK, ProbeFacts, probed
 from ncheck.probe.methods.driver import GIB, KIB, MIB, step_arguments
 from ncheck.probe.node_result import Method, Stage, Step
-from ncheck.probe.results import collectives
+from ncheck.probe.results import Collective, collectives
 from ncheck.probe.schedule import pair_rounds, scaling_groups
+from ncheck.probe.search import searched
 
 from .host import Hca, Host
 from .software import LIBRARIES
@@ -25,7 +27,9 @@ LARGE = (MIB, 64 * MIB, GIB)
 TIMING: JsonValue = {"warm_ups": 2, "repeats": 5, "iterations": 1}
 MOVES = 7  # of each size: warm-ups and repeats
 REACHED = 0.96  # of what the links give
-INSIDE = 490.0  # GB/s: NVLS over 8 H100s
+RING = 371.0  # GB/s: 18 NVLinks
+# GB/s of 8 H100s: NVLS, and what an all-to-all has of a ring
+INSIDE = {**dict.fromkeys(Op, RING), Op.ALL_REDUCE: 490.0, Op.ALL_TO_ALL: 0.9 * RING}
 # Seconds before anything flows, by stage
 ALPHA = {Stage.INSIDE: 3e-5, Stage.PAIR: 6e-5, Stage.SCALING: 1.2e-4, Stage.ALL: 3.5e-4}
 CHATTER = 1_900_000  # bytes of ssh and of the ranks' meeting, by the Ethernet NIC
@@ -44,15 +48,27 @@ def measured(
     `left_out` are nodes that --drop-bad left out when all pairs had met.
     """
     run = _Run({host.name: host for host in hosts}, slow or {})
-    run.each([(name,) for name in run.hosts], Stage.INSIDE, SWEEP)
-    while pairs := pair_rounds(tuple(run.hosts), collectives(run.known())):
-        run.each(pairs, Stage.PAIR, LARGE)
+    run.alone_and_in_pairs()
     run.leave_out(left_out)
     good = tuple(name for name in run.hosts if name not in left_out)
     for group in scaling_groups(good):
         run.each([group], Stage.SCALING, LARGE)
     run.each([good], Stage.ALL, SWEEP)
-    return tuple(replace(host, probe={MEETING.key: _met(host), **run.replies[host.name]}) for host in hosts)
+    return run.ended()
+
+
+def measured_in(
+    hosts: tuple[Host, ...], ops: Sequence[Op], crossing: Mapping[tuple[Op, str, str], float] | None = None
+) -> tuple[Host, ...]:
+    """Return the cluster as it was measured in these operations. `crossing` is the share of their NICs' rate that an
+    operation reaches between two nodes, and so on all nodes.
+    """
+    run = _Run({host.name: host for host in hosts}, {}, crossing or {})
+    for op in ops:
+        run.op = op
+        run.alone_and_in_pairs()
+        run.each([tuple(run.hosts)], Stage.ALL, SWEEP)
+    return run.ended()
 
 
 def answered(replies: Mapping[str, Reply | Note]) -> dict[str, Reply]:
@@ -66,6 +82,8 @@ class _Run:
 
     hosts: Mapping[str, Host]
     slow: Mapping[str, float]
+    crossing: Mapping[tuple[Op, str, str], float] = field(default_factory=dict)
+    op: Op = Op.ALL_REDUCE
     number: int = 0
     replies: dict[str, dict[str, Reply | Note]] = field(default_factory=dict)
 
@@ -76,6 +94,24 @@ class _Run:
             step = self.step(group, stage, sizes)
             for node in group:
                 self.replies.setdefault(node, {})[f"{TASK.key}#{self.number}"] = self.result(step, node)
+
+    def alone_and_in_pairs(self) -> None:
+        """Run each node by itself, and rounds of pairs: one of further operations, and more if a pair is slow."""
+        self.each([(name,) for name in self.hosts], Stage.INSIDE, SWEEP)
+        while pairs := pair_rounds(tuple(self.hosts), self.ran()):
+            met = searched(self.ran(), lambda _: None).meetings
+            if self.op is not Op.ALL_REDUCE and met and all(one.fast for one in met):
+                break
+            self.each(pairs, Stage.PAIR, LARGE)
+
+    def ran(self) -> tuple[Collective, ...]:
+        """Return what ran of this operation."""
+        return tuple(one for one in collectives(self.known()) if one.step.op is self.op)
+
+    def ended(self) -> tuple[Host, ...]:
+        return tuple(
+            replace(host, probe={MEETING.key: _met(host), **self.replies[name]}) for name, host in self.hosts.items()
+        )
 
     def leave_out(self, nodes: tuple[str, ...]) -> None:
         """Note on these nodes that they have no part in what follows."""
@@ -88,7 +124,7 @@ class _Run:
     def step(self, group: tuple[str, ...], stage: Stage, sizes: tuple[int, ...]) -> Step:
         ranks = (1,) * len(group) if stage is Stage.PAIR else tuple(self.hosts[name].gpus for name in group)
         net = "" if stage is Stage.INSIDE else "IB"
-        return Step(self.number, stage, Method.NCCL, group, ranks, sizes, net=net, repeats=5)
+        return Step(self.number, stage, Method.NCCL, group, ranks, sizes, net=net, repeats=5, op=self.op)
 
     def known(self) -> dict[str, ProbeFacts]:
         told = {
@@ -119,7 +155,7 @@ class _Run:
         rate = self.rate(step) * 1e9
         for size in step.sizes:
             for in_place in (False, True):
-                moved = size * 2 * (step.world - 1) / step.world
+                moved = size * step.op.bus_factor(step.world)
                 own = 1 + number / 2000 - (0.002 if in_place else 0)
                 seconds = round((ALPHA[step.stage] + moved / rate) * own, 9)
                 spread: JsonValue = {"fastest": round(seconds * 0.99, 9), "slowest": round(seconds * 1.02, 9)}
@@ -129,14 +165,21 @@ class _Run:
     def rate(self, step: Step) -> float:
         """Return what the slowest part of the group gives, in GB/s of bus bandwidth."""
         if step.stage is Stage.INSIDE:
-            return INSIDE * REACHED
+            return INSIDE[step.op] * REACHED
+        one_each = step.stage is Stage.PAIR or step.op is Op.ALL_TO_ALL
         nics = min(
-            sum(hca.rate for hca in _active(self.hosts[node])[: 1 if step.stage is Stage.PAIR else None])
+            sum(hca.rate for hca in _active(self.hosts[node])[: 1 if one_each else None])
             / 8 * self.slow.get(node, 1.0)
             for node in step.group
         )  # fmt: skip
-        twice = 2 * (step.world - 1) / step.world if step.world > len(step.group) == 2 else 1
-        return min(INSIDE, nics * twice) * REACHED
+        crossing = [share for (op, *two), share in self.crossing.items() if op is step.op and {*two} <= {*step.group}]
+        nics *= min(crossing, default=1.0)
+        if step.op is Op.ALL_TO_ALL:
+            leaving = (step.world - step.ranks[0]) / (step.world - 1)
+            nics *= (0.85 if len(step.group) > 2 else 1) / leaving
+        tree = step.op is Op.ALL_REDUCE and step.world > len(step.group) == 2
+        twice = 2 * (step.world - 1) / step.world if tree else 1
+        return min(INSIDE[step.op], nics * twice) * REACHED
 
     def carried(self, step: Step, host: Host, wire: str) -> dict[str, JsonValue]:
         """Return what left by each rail: in a ring every node sends what it adds to, once for each size and repeat."""
