@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -67,7 +65,7 @@ def bundle(
     ncheck triage bundle.zip                                      the job in it
     """  # noqa: D301  click ends a paragraph's folding at \b
     from ncheck.files import new_place, write_whole, write_zip
-    from ncheck.fleet.bundle import bundled
+    from ncheck.fleet.bundle import bundled, files_of
 
     if restore is not None:
         click.echo(_restored(source[0] if source else "-", restore), nl=False)
@@ -80,7 +78,7 @@ def bundle(
     keep = f"{path.removesuffix('.zip')}.names.json"
     if anonymous:
         new_place(keep, "--anonymous")
-    texts = {name: _files_of(parts[name], f"--{name}") for name in ("logs", "topology")}
+    texts = {name: files_of(parts[name], f"--{name}") for name in ("logs", "topology")}
     code, recording = EXIT_CLEAN, source[0] if source else None
     with tempfile.TemporaryDirectory(prefix="ncheck-") as folder:
         if examining:
@@ -130,18 +128,6 @@ def _restored(path: str, names: str) -> str:
     except (OSError, ValueError, TypeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise SettingsError(f"--restore: {printable(shown)}: {printable(str(reason), 200)}") from None
-
-
-def _files_of(path: str | None, option: str) -> list[Path]:
-    """Return a file, or the files beneath a folder. No link, pipe or device beneath it is followed or read."""
-    if path is None:
-        return []
-    if not Path(path).is_dir():
-        if not Path(path).is_file():
-            raise SettingsError(f"{option}: {path}: no such file or folder")
-        return [Path(path)]
-    beneath = (Path(folder, name) for folder, _, names in os.walk(path) for name in names)
-    return sorted(one for one in beneath if stat.S_ISREG(one.lstat().st_mode))
 
 
 def _size(path: str) -> str:

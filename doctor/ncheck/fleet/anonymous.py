@@ -36,6 +36,7 @@ from ncheck.fleet.anonymous_addresses import (
 )
 from ncheck.hostlist import is_name
 from ncheck.lazy_dataclass import dataclass
+from ncheck.model.evidence import too_deep
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -47,10 +48,10 @@ _FOUND = re.compile(
     r"""
     (?P<escape>\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[abefnrtvN0]))             # \n in a text that is quoted twice
     |(?P<key>\b(?:SHA256:(?=[A-Za-z0-9+/]{43})|AAAA)[A-Za-z0-9+/]{20,}={0,2})    # of ssh, which names a host
-    |(?P<mac>(?<![\w-])(?:[0-9a-fA-F]{2}[:-]){5,19}[0-9a-fA-F]{2}(?!\w|[:-]\w))
+    |(?P<mac>(?<!\w)(?:[0-9a-fA-F]{2}[:-]){5,19}[0-9a-fA-F]{2}(?!\w|[:-]\w))
     |(?P<guid>(?<![\w:])(?:[0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4}(?!\w|:[\w:]))
     |(?P<v6>(?<![\w.])(?:[0-9a-fA-F]{0,4}:){2,7}(?:[0-9a-fA-F]{1,4}|(?<=::))(?!\w|:[\w:]|\.\w))
-    |(?P<v4>(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?:/\d{1,2}(?!\d))?(?!\w|\.\d))
+    |(?P<v4>(?<![\w.])(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?:/[0-9]{1,2}(?!\d))?(?!\w|\.\d))
     |(?P<system>/(?:sys|proc|dev)/[^\s"'`<>,;]+)                               # node0 in it is a NUMA node
     |(?P<hexadecimal>(?<![\w.-])(?:0x[0-9a-fA-F]+|[0-9a-fA-F]{16}|[0-9a-fA-F]{32}|[0-9a-fA-F]{40}|[0-9a-fA-F]{64,})(?!\w))
     |(?P<words>\w(?:[\w.-]|\[[\d,-]+\])*)
@@ -78,7 +79,7 @@ _NO_NAMES = frozenset({"root", "nobody", "none", "null", "unknown", "user", "loc
 _NAME = r"[A-Za-z_](?:[\w.-]{0,61}\w)?"
 _USERS = re.compile(  # /home/NAME   USER=NAME   NAME@gpu01
     rf"(?:/(?:home|Users|users)/|\b(?:USER|LOGNAME|USERNAME|SUDO_USER|SLURM_JOB_USER|PBS_O_LOGNAME)[=:\"' ]{{1,4}})"
-    rf"(?P<name>{_NAME})|(?<![\w.-])(?P<login>{_NAME})(?=@[A-Za-z])"
+    rf"(?P<name>{_NAME})|(?<![\w.:-])(?P<login>{_NAME})(?=@[A-Za-z])"
 )
 _HOSTS = (
     re.compile(  # gpu01:7:9 [0] NCCL INFO   [gpu01:7] btl   Nov 28 10:00:00 gpu01 kernel:   SLURM_NODELIST=gpu[1-4]
@@ -98,9 +99,10 @@ _SERIAL_KEYS = frozenset({"serial", "serial_number", "board_serial", "chassis_se
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BEFORE = 24  # characters before an address that may say that it is a version
 _INNER = re.compile(  # ip-10-20-0-11, of a private network
-    r"(?<!\d)(?P<network>(?:10|172(?=.(?:1[6-9]|2\d|3[01])\D)|192(?=.168\D)|100(?=.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\D))"
-    r"(?P<between>[._-])\d{1,3}(?P=between)\d{1,3})(?=(?P=between)(?:\d{1,3}(?!\d)|\[))"
+    r"(?<!\d)(?P<network>(?:10|172(?=.(?:1[6-9]|2[0-9]|3[01])\D)|192(?=.168\D)|100(?=.(?:6[4-9]|[7-9]\d|1[01][0-9]|12[0-7])\D))"
+    r"(?P<between>[._-])[0-9]{1,3}(?P=between)[0-9]{1,3})(?=(?P=between)(?:\d{1,3}(?!\d)|\[))"
 )
+_DEEPEST = 100  # levels of JSON
 _WHOLE = 32  # bits of an IPv4 address
 _LONGEST_HASH = 64
 _MD5 = 32  # digits of a fingerprint that is written as a MAC is
@@ -189,25 +191,25 @@ class Names:
         members = {field.name: getattr(self, field.name) for field in fields(self)}
         return json.dumps({"ncheck_names": FORMAT, **members}, indent=1) + "\n"
 
-    def token(self, old: str) -> str:
+    def token(self, old: str, *, nodes: bool = True) -> str:
         """Return a name, or names in a row, under the new names: gpu01_rank3.log, GPU-01234567-89ab-..."""
-        return "".join(self.exact.get(part) or self._names(part) for part in _UUID.split(old))
+        return "".join(self.exact.get(part) or self._names(part, nodes=nodes) for part in _UUID.split(old))
 
-    def _names(self, old: str) -> str:
+    def _names(self, old: str, *, nodes: bool) -> str:
         (shapes, longest), pieces, new, at = self._shapes, _PIECES.findall(old), "", 0
         while at < len(pieces):
             end = at
             for end in range(min(len(pieces), at + longest), at, -1):
                 piece = "".join(pieces[at:end])
-                if piece in self.exact or _shape(piece) in shapes:
+                if piece in self.exact or (nodes and _shape(piece) in shapes):
                     new += self.exact.get(piece) or self.of_node(piece)
                     break
             else:
-                new += self.plain(pieces[at])
+                new += self._plain(pieces[at])
             at = end
         return _INNER.sub(self._network, new)
 
-    def plain(self, piece: str) -> str:
+    def _plain(self, piece: str) -> str:
         """Return a word under the new names, that of no node."""
         return piece if _PART_OF_NUMBER.fullmatch(piece) else _replaced(piece, self.words)
 
@@ -249,14 +251,15 @@ def anonymous(
 ) -> tuple[dict[str, str], list[str], Names]:
     """Return the members of an archive and the notes on them under other names, and what stands for what.
 
-    Members whose name ends in .json are JSON. What is no text is left out, and a note says so.
+    What is no text is left out, and a note says so.
     """
     taken = {name: text for name, text in parts.items() if "\0" not in text}
     seen = _Seen()
-    for name, text in taken.items():
-        seen.note(name, text)
+    documents = {name for name, text in taken.items() if seen.note(name, text)}
     new = _New(seen, random)
-    renamed = {new.text(name): new.member(name, text) for name, text in taken.items()}
+    renamed = {
+        new.text(name): new.document(text) if name in documents else new.text(text) for name, text in taken.items()
+    }
     left = [f"{name}: left out, because it is no text" for name in parts if name not in taken]
     return renamed, [*map(new.text, (*notes, *left)), *new.kept()], new.done()
 
@@ -271,16 +274,19 @@ class _Seen:
         self.serials: set[str] = set()
         self._strings: set[str] = set()  # of JSON: most nodes say the same
 
-    def note(self, name: str, text: str) -> None:
+    def note(self, name: str, text: str) -> bool:
+        """Note what a member holds; return whether it is JSON."""
         self._text(name)
-        if not name.endswith(".json"):
+        document = _parsed(text) if name.endswith(".json") else None
+        if document is None:
             self._text(text)
-            return
+            return False
         strings = {found[0] for found in _STRING.finditer(text)} - self._strings
         self._strings |= strings
         for one in strings:
             self._text(json.loads(one))
-        self._walk(json.loads(text))
+        self._walk(document)
+        return True
 
     def _text(self, text: str) -> None:
         for found in _FOUND.finditer(text):
@@ -309,6 +315,15 @@ class _Seen:
                 self._walk(inner)
 
 
+def _parsed(text: str) -> dict[str, object] | None:
+    """Return an object of JSON; None of what is none, or too deep: a log may be called trace.json."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) and not too_deep(document, _DEEPEST) else None
+
+
 class _New:
     """What stands in place of what occurs."""
 
@@ -319,7 +334,7 @@ class _New:
         hosts = {name for name in seen.hosts if _is_host(name)}
         shapes = {shape for name in hosts for shape in _shapes_of(name)}
         self._ordinary = {name for name in hosts if not _shapes_of(name)}
-        users = {name for name in seen.users if name.lower() not in _NO_NAMES and _shape(name) not in shapes}
+        users = {name for name in seen.users if _is_name_of_user(name) and _shape(name) not in shapes}
         words, nodes = self._new_words(users, shapes)
         exact, self._users = self._new_users(users)
         exact |= {one: self._scrambled(one) for one in sorted(seen.serials) if any(map(str.isdigit, one))}
@@ -404,10 +419,8 @@ class _New:
         new = "".join(next((self._random.choice(of) for is_one, of in kinds if is_one(char)), char) for char in text)
         return new if new != text and new not in self._used else self._scrambled(text)
 
-    def member(self, name: str, text: str) -> str:
-        """Return the text of a member under the new names."""
-        if not name.endswith(".json"):
-            return self.text(text)
+    def document(self, text: str) -> str:
+        """Return JSON under the new names."""
         key = ""
 
         def string(found: re.Match[str]) -> str:
@@ -488,11 +501,10 @@ class _New:
 
     def _system(self, old: str) -> str:
         """Return a path beneath /sys, /proc or /dev, in which no part names a node."""
-        parts = ((part, _FOUND.fullmatch(part)) for part in old.split("/"))
-        return "/".join(
-            self._token(found) if found and found.lastgroup != "words" else self.names.plain(part)
-            for part, found in parts
-        )
+        return "/".join(_FOUND.sub(self._part_of_path, part) for part in old.split("/"))
+
+    def _part_of_path(self, found: re.Match[str]) -> str:
+        return self.names.token(found[0], nodes=False) if found.lastgroup == "words" else self._token(found)
 
     def _words(self, old: str) -> str:
         return self.names.token(old)
@@ -520,6 +532,10 @@ def _is_host(name: str) -> bool:
     return is_name(plain) and any(map(str.isalpha, plain)) and plain.lower() not in _NO_NAMES
 
 
+def _is_name_of_user(name: str) -> bool:
+    return name.lower() not in _NO_NAMES and sum(map(str.isalnum, name)) > 1
+
+
 def _shapes_of(name: str) -> list[str]:
     """Return the shapes of what names a node: of gpu01.hpc.example.org also gpu#, hpc.example.org and example.org.
 
@@ -545,7 +561,7 @@ def _said_of(names: Iterable[str]) -> re.Pattern[str] | None:
     any_of = "|".join(map(re.escape, names))
     places = ("/home/", "/Users/", "/users/", "USER=", "LOGNAME=", "USERNAME=", " of ", " user ", " for ", "(")
     before = "|".join(f"(?<={place})" for place in map(re.escape, places))
-    return re.compile(rf"(?:{before})(?:{any_of})(?![\w.-])|(?<![\w.-])(?:{any_of})(?=@)") if any_of else None
+    return re.compile(rf"(?:{before})(?:{any_of})(?![\w.\[-])|(?<![\w.-])(?:{any_of})(?=@)") if any_of else None
 
 
 def _is_v4(text: str) -> bool:
@@ -604,6 +620,8 @@ def restored(text: str, document: str) -> str:
             return names.exact[new]
         if kind == "v4" and _is_v4(new):
             return names.v4(new)
-        return names.token(new) if kind in ("words", "system") else new
+        if kind == "system":
+            return "/".join(_FOUND.sub(token, part) for part in new.split("/"))
+        return names.token(new) if kind == "words" else new
 
     return _FOUND.sub(token, text)

@@ -85,6 +85,8 @@ def load_bundled(path: str) -> tuple[Evidence, ...]:
     with _opened(path) as archive:
         if MANIFEST not in archive.namelist()[:1]:
             raise RecordingError(f"{path}: not a bundle; if ncheck triage --save wrote it: ncheck triage FILE")
+        if not any(name.startswith(RECORDING) for name in archive.namelist()):
+            raise RecordingError(f"{path}: no recording is in this bundle; if a job is: ncheck triage FILE")
         return _nodes(path, archive, RECORDING)
 
 
@@ -109,6 +111,8 @@ _LARGEST_DIRECTORY = 120 * (MAX_NODES + 1)  # bytes
 
 def _refuse_others(path: str) -> None:
     """Refuse what `save_archive` does not write, before its list of members is read into memory."""
+    if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
+        raise RecordingError(f"{path}: not a file")  # a pipe would be waited for
     with Path(path).open("rb") as file:
         file.seek(-min(_END, os.fstat(file.fileno()).st_size), os.SEEK_END)
         end = file.read()

@@ -5,9 +5,13 @@ It is what a person sends who asks for help: `ncheck replay` and `ncheck triage`
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
-from collections.abc import Mapping, Sequence
+import stat
+from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +34,9 @@ ALL_TEXTS = 16 * 2**20  # bytes of all files of a folder: with a recording, a jo
 LARGEST_TEXT, _LEAST = 2**20, 2**14  # bytes of one file: of a longer one its head and its tail
 
 
+Files = tuple[tuple[Path, ...], int]  # the files of a part, and how many entries are left out
+
+
 @dataclass(frozen=True)
 class Bundle:
     """The members of an archive, the manifest first, what is to be said of them, and the names in it, if replaced."""
@@ -42,11 +49,11 @@ class Bundle:
 def bundled(
     recording: str | None,
     job: str | None,
-    texts: Mapping[str, Sequence[Path]],
+    texts: Mapping[str, Files],
     history: str | None = None,
     random: Random | None = None,
 ) -> Bundle:
-    """Return what to pack. `texts`: the files of each folder. `history`: the file of which what is about these nodes is
+    """Return what to pack. `texts`: the files of each part. `history`: the file of which what is about these nodes is
     packed. `random`, if it is there, chooses other names.
 
     Raises NcheckError.
@@ -64,7 +71,9 @@ def bundled(
         parts |= {JOB + name: content for name, content in {**job_member(target), **node_members(evidence)}.items()}
     if history is not None:
         parts[HISTORY] = _history_of(nodes, history)
-    for folder, paths in texts.items():
+    for folder, (paths, left) in texts.items():
+        if left:
+            notes.append(f"{folder}: {left} left out: links, pipes, devices, or folders that cannot be read")
         most = min(LARGEST_TEXT, max(_LEAST, ALL_TEXTS // max(1, len(paths))))
         taken = paths[: ALL_TEXTS // _LEAST]
         for at, path in enumerate(taken):
@@ -98,6 +107,23 @@ def _history_of(nodes: set[str], path: str) -> str:
     return redact(as_json(past_of(kept.runs(), kept.spans()).only(nodes), nodes))
 
 
+def files_of(path: str | None, option: str) -> Files:
+    """Return a file, or the files beneath a folder, and how many entries are left out: no link, pipe or device beneath
+    it is followed or read. Raises SettingsError.
+    """
+    if path is None:
+        return (), 0
+    if not Path(path).is_dir():
+        if not Path(path).is_file():
+            raise SettingsError(f"{option}: {printable(path)}: no such file or folder")
+        return (Path(path).resolve(),), 0
+    unread: list[OSError] = []
+    beneath = [Path(at, name) for at, *names in os.walk(path, onerror=unread.append) for name in chain(*names)]
+    kinds = [one.lstat().st_mode for one in beneath]
+    files = [one for one, kind in zip(beneath, kinds, strict=True) if stat.S_ISREG(kind)]
+    return tuple(sorted(files)), len(beneath) - len(files) - sum(map(stat.S_ISDIR, kinds)) + len(unread)
+
+
 def _plain(name: str) -> str:
     """Return a name that any system unpacks."""
     return re.sub(r"[^\w.-]", "_", redact(name), flags=re.ASCII)[-80:]
@@ -107,8 +133,8 @@ def _text(path: Path, most: int) -> tuple[str, int]:
     """Return a file's text without secrets, and how many bytes were cut: whole lines, so that no secret is halved."""
     half = most // 2
     try:
-        with path.open("rb") as file:
-            size = path.stat().st_size
+        with open(path, "rb", opener=_unlinked) as file:
+            size = os.fstat(file.fileno()).st_size
             head = file.read(most if size <= most else half)
             if size <= most:
                 return redact(head.decode("utf-8", "replace")), 0
@@ -120,6 +146,15 @@ def _text(path: Path, most: int) -> tuple[str, int]:
     cut = size - len(head) - len(tail)
     said = f"[ncheck: {cut} bytes cut here]\n"
     return redact(head.decode("utf-8", "replace")) + said + redact(_keyless(tail.decode("utf-8", "replace"))), cut
+
+
+def _unlinked(name: str, flags: int) -> int:
+    """Open a file that another user may have made a link or a pipe meanwhile."""
+    descriptor = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "is no regular file")
+    return descriptor
 
 
 def _keyless(tail: str) -> str:

@@ -97,6 +97,9 @@ TEXTS: dict[str, tuple[Sequence[str], str, Sequence[str], Sequence[str]]] = {
         ["gpu0", "gpu[", "hpc", "acmecorp"], ["01: ", "[01-16] ", "07 ", "01-ib0 root@", ".com nccl-"]),
     "NUMA nodes beneath /sys": (
         ["node1"], "node1 /sys/devices/system/node/node0/meminfo the node", [], ["/node/node0/meminfo the node"]),
+    "addresses and UUIDs in the path of a device": (
+        ["node1"], "/dev/disk/by-path/ip-10.20.0.9:3260-iscsi /dev/disk/by-uuid/0a4762bf-775b-5b1a-91ac-27a94e61b762",
+        ["10.20.0", "0a4762bf", "775b"], ["/dev/disk/by-path/ip-10.", ".9:3260-", "/dev/disk/by-uuid/"]),
     "nodes with names that are words": (
         ["node", "a", "gpu", "ib0"], "a node: the gpu of node a, ib0", [], ["a node: the gpu of node a, ib0"]),
     "a user whose name is a word": (
