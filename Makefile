@@ -104,6 +104,7 @@ bench: $(STAMPS)/installed $(STAMPS)/dev system-packages
 	@$(BIN)/python bench/links.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/slower.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/changes.py $(filter --write,$(ARGS))
+	@$(BIN)/python bench/bundle.py
 	@$(BIN)/python bench/probe.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/hook.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/triage.py $(filter --write,$(ARGS))

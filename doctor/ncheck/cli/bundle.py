@@ -19,6 +19,7 @@ from ncheck.hostlist import quoted
 from ncheck.text import printable
 
 _LARGEST = 64 * 2**20  # characters of an answer
+_MOST_NOTES = 8
 
 
 def _option(*names: str, **how: Any) -> Callable[[Any], Any]:  # noqa: ANN401  as of click
@@ -92,8 +93,10 @@ def bundle(
         document = packed.names.document()
         write_whole(keep, "--anonymous", lambda file: file.write(document), 0o600)
     write_zip(path, "-o", packed.members)
-    for note in packed.notes:
+    for note in packed.notes[:_MOST_NOTES]:
         say(note)
+    if (more := len(packed.notes) - _MOST_NOTES) > 0:
+        say(f"{more} more notes as these are in MANIFEST.json of the archive")
     counts = Counter(name.split("/", 1)[0] for name in packed.members if "/" in name)
     inside = ", ".join(f"{folder} ({count} files)" for folder, count in counts.items())
     real = "host names and addresses are in it: look at it before you send it"

@@ -604,7 +604,8 @@ def _dotted(numbers: Iterable[int]) -> str:
 def _written(old: str, digits: Iterable[int]) -> str:
     """Return a number in hexadecimal as the old one is written."""
     new = iter(digits)
-    return "".join(_as(f"{next(new):x}", char) if char in string.hexdigits else char for char in old)
+    text = "".join([f"{next(new):x}" if char in string.hexdigits else char for char in old])
+    return text if old == old.lower() else text.upper()
 
 
 def restored(text: str, document: str) -> str:

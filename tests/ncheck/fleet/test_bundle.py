@@ -14,7 +14,7 @@ from ncheck.demo import recorded_cluster
 from ncheck.demo.server import lay_out
 from ncheck.fleet.anonymous import restored
 from ncheck.fleet.archive import save_archive
-from ncheck.fleet.bundle import LARGEST_TEXT
+from ncheck.fleet.bundle import ALL_TEXTS, LARGEST_TEXT
 from ncheck.fleet.recording import load, save
 from ncheck.history.entry import Entry, Figure, Kept, Seen
 from ncheck.history.store import History
@@ -94,6 +94,23 @@ def test_nodes_are_examined_and_their_answers_packed_with_the_exit_code_of_the_c
     )  # fmt: skip
     code, again, _ = ncheck(capfd, "replay", tmp_path / "b.zip")
     assert (code, again.splitlines()[0]) == (1, headline)
+
+
+def test_the_logs_of_512_ranks_are_cut_to_what_an_archive_may_have(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "logs").mkdir()
+    for rank in range(512):
+        (tmp_path / "logs" / f"rank{rank}.log").write_text(("x" * 1000 + "\n") * 40)
+    code, _, err = ncheck(capfd, "bundle", "--logs", tmp_path / "logs", "-o", tmp_path / "b.zip")
+    with zipfile.ZipFile(tmp_path / "b.zip") as archive:
+        sizes = [one.file_size for one in archive.infolist()[1:]]
+        notes = json.loads(archive.read("MANIFEST.json"))["notes"]
+    assert (code, len(sizes), len(notes)) == (0, 512, 512)
+    assert err.splitlines()[7:9] == [
+        f"ncheck: {notes[7]}", "ncheck: 504 more notes as these are in MANIFEST.json of the archive"
+    ]  # fmt: skip
+    assert 0.9 * ALL_TEXTS < sum(sizes) < ALL_TEXTS
 
 
 def run_of(time: float, bad: str, summary: str, *nodes: str) -> Entry:
