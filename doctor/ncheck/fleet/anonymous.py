@@ -23,6 +23,7 @@ from itertools import zip_longest
 from random import Random
 from typing import TYPE_CHECKING
 
+from ncheck.decode import decoded
 from ncheck.fleet.anonymous_addresses import (
     MAPPED,
     Addresses,
@@ -74,12 +75,13 @@ _DEVICE = re.compile(
 _TOP_LEVEL = frozenset(
     ("com", "net", "org", "edu", "gov", "mil", "int", "io", "ai", "cloud", "local", "internal", "lan")
 )
+_OF_FILES = frozenset({"py", "c", "cc", "cpp", "cu", "h", "sh", "so", "log", "txt", "json"})  # init.cc:7:9 is no host
 _NO_NAMES = frozenset({"root", "nobody", "none", "null", "unknown", "user", "localhost", "any", "all", "local"})
 
 _NAME = r"[A-Za-z_](?:[\w.-]{0,61}\w)?"
 _USERS = re.compile(  # /home/NAME   USER=NAME   NAME@gpu01
     rf"(?:/(?:home|Users|users)/|\b(?:USER|LOGNAME|USERNAME|SUDO_USER|SLURM_JOB_USER|PBS_O_LOGNAME)[=:\"' ]{{1,4}})"
-    rf"(?P<name>{_NAME})|(?<![\w.:-])(?P<login>{_NAME})(?=@[A-Za-z])"
+    rf"(?P<name>{_NAME})|(?<![\w.:-])(?P<login>{_NAME})(?=@[A-Za-z]{{2}}[\w-]*[.\d])"
 )
 _HOSTS = (
     re.compile(  # gpu01:7:9 [0] NCCL INFO   [gpu01:7] btl   Nov 28 10:00:00 gpu01 kernel:   SLURM_NODELIST=gpu[1-4]
@@ -96,6 +98,10 @@ _VERSION = re.compile(
 _USER_KEYS = frozenset({"user", "user_name", "username"})
 _HOST_KEYS = frozenset({"node", "host", "host_name", "hostname", "nodename"})
 _SERIAL_KEYS = frozenset({"serial", "serial_number", "board_serial", "chassis_serial", "product_serial"})
+_COMMON_WORDS = """
+    Mon Tue Wed Thu Fri Sat Sun Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec Corporation Xeon Platinum Gold EPYC GHz
+    generic SMP PREEMPT virtualenv genexpr listcomp dictcomp iterator dataset dataloader fetcher batch epoch gradient
+"""
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BEFORE = 24  # characters before an address that may say that it is a version
 _INNER = re.compile(  # ip-10-20-0-11, of a private network
@@ -123,7 +129,7 @@ def _sources(folder: Traversable) -> Iterator[str]:
 @cache
 def ordinary_words() -> frozenset[str]:
     """Return the words in the source of ncheck and its checks, and the names of Python itself, in small letters."""
-    texts = (" ".join((*sys.stdlib_module_names, *dir(builtins))), *_sources(files("ncheck")))
+    texts = (_COMMON_WORDS, " ".join((*sys.stdlib_module_names, *dir(builtins))), *_sources(files("ncheck")))
     return frozenset(
         word.lower() for text in (*texts, *_sources(files("ncheck_checks"))) for word in _LETTERS.findall(text)
     )
@@ -167,7 +173,7 @@ class Names:
     networks  how IPv4 addresses begin: a report also names networks that no answer names
     """
 
-    exact: dict[str, str]
+    exact: Mapping[str, str]
     words: Mapping[str, str]
     nodes: Mapping[str, str]
     shapes: tuple[str, ...]
@@ -225,21 +231,21 @@ class Names:
     def v4(self, text: str) -> str:
         """Return an IPv4 address or network under the new names: also one that was computed from an address."""
         address, slash, length = text.partition("/")
-        numbers, bits = octets(address), int(length or 32)
-        if is_kept(numbers):
+        old, bits = octets(address), int(length or _WHOLE)
+        if is_kept(old):
             return text
-        for count in (3, 2, 1):
-            if begin := self.networks.get(_dotted(numbers[:count])):
-                numbers = (*map(int, begin.split(".")), *numbers[count:])
-                break
-        if count < 3 and bits < _WHOLE:  # noqa: PLR2004
-            of = ((octets(f"{old}.0"), octets(f"{new}.0")) for old, new in self.networks.items() if old.count(".") == 2)  # noqa: PLR2004
-            numbers = next((masked(new, bits) for old, new in of if masked(old, bits) == octets(address)), numbers)
-        return (
-            _dotted(masked(numbers, bits) if masked(octets(address), bits) == octets(address) else numbers)
-            + slash
-            + length
-        )
+        new = next((new for count in (3, 2, 1) if (new := self._begun(old, count)) != old), old)
+        if slash and masked(old, bits) == old:  # a network, perhaps a shorter one than any that is known
+            begins = (begin for begin in self.networks if len(begin.split(".")) == len(old) - 1)
+            of = (begin for begin in begins if masked(octets(f"{begin}.0"), bits) == old)
+            if begin := _dotted(old[:3]) not in self.networks and next(of, ""):
+                new = octets(f"{self.networks[begin]}.0")
+            new = masked(new, bits)
+        return _dotted(new) + slash + length
+
+    def _begun(self, address: Digits, count: int) -> Digits:
+        begin = self.networks.get(_dotted(address[:count]))
+        return (*map(int, begin.split(".")), *address[count:]) if begin else address
 
 
 def _replaced(text: str, words: Mapping[str, str]) -> str:
@@ -357,7 +363,8 @@ class _New:
 
     def _new_words(self, users: Iterable[str], shapes: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
         """Return the new words that are put wherever the old ones are, and those of the names of nodes."""
-        pieces = {piece for token in self._seen.of["words"] for piece in _PIECES.findall(token)}
+        names = (name for token in self._seen.of["words"] for name in _UUID.split(token)[::2])
+        pieces = {piece for name in names for piece in _PIECES.findall(name)}
         letters = {word for piece in pieces if not _PART_OF_NUMBER.fullmatch(piece) for word in _LETTERS.findall(piece)}
         letters.update(word for name in users for word in _LETTERS.findall(name))
         unknown = {word.lower() for word in letters if not _is_ordinary(word)}
@@ -417,7 +424,10 @@ class _New:
             (str.isalpha, string.ascii_lowercase),
         )
         new = "".join(next((self._random.choice(of) for is_one, of in kinds if is_one(char)), char) for char in text)
-        return new if new != text and new not in self._used else self._scrambled(text)
+        if new == text or new in self._used:
+            return self._scrambled(text)
+        self._used.add(new)
+        return new
 
     def document(self, text: str) -> str:
         """Return JSON under the new names."""
@@ -529,7 +539,10 @@ class _New:
 
 def _is_host(name: str) -> bool:
     plain = _shape(name).replace("#", "0")
-    return is_name(plain) and any(map(str.isalpha, plain)) and plain.lower() not in _NO_NAMES
+    ending = plain.rpartition(".")[2]
+    return (
+        is_name(plain) and any(map(str.isalpha, plain)) and plain.lower() not in _NO_NAMES and ending not in _OF_FILES
+    )
 
 
 def _is_name_of_user(name: str) -> bool:
@@ -559,7 +572,7 @@ def _words_of(shape: str) -> list[str]:
 def _said_of(names: Iterable[str]) -> re.Pattern[str] | None:
     """Return what finds these names where they are those of users."""
     any_of = "|".join(map(re.escape, names))
-    places = ("/home/", "/Users/", "/users/", "USER=", "LOGNAME=", "USERNAME=", " of ", " user ", " for ", "(")
+    places = ("/home/", "/Users/", "/users/", "USER=", "LOGNAME=", "USERNAME=", " of ", " user ", " for ")
     before = "|".join(f"(?<={place})" for place in map(re.escape, places))
     return re.compile(rf"(?:{before})(?:{any_of})(?![\w.\[-])|(?<![\w.-])(?:{any_of})(?=@)") if any_of else None
 
@@ -613,7 +626,7 @@ def restored(text: str, document: str) -> str:
     known = json.loads(document)
     if not isinstance(known, dict) or known.pop("ncheck_names", None) != FORMAT:
         raise ValueError("is no file of names that ncheck bundle wrote")
-    names = Names(**known)
+    names: Names = decoded(known, Names)
 
     def token(found: re.Match[str]) -> str:
         kind, new = found.lastgroup, found[0]
