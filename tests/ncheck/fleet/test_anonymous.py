@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 from ncheck.cli.main import main
-from ncheck.fleet.anonymous import anonymous, restored
+from ncheck.fleet.anonymous import anonymous, ordinary_words, restored
 from ncheck.fleet.anonymous_addresses import octets, subnets
 from ncheck.fleet.recording import loaded
 from ncheck.observer import Silent
@@ -139,6 +139,12 @@ def test_names_are_replaced_and_words_are_not(case: str) -> None:
         assert restored(new, names) == text
         assert len(new) == len(text) or not text.isascii()
         assert len(notes) == (4 if "that are words" in case else 0)
+
+
+def test_no_example_in_the_source_makes_a_name_an_ordinary_word() -> None:
+    people = "smith mueller zhang tanaka garcia ivanov jdoe"
+    places = "acmecorp initech globex stanford berkeley oxford siemens toyota frontier aurora trinity leonardo jupiter"
+    assert ordinary_words() & {*people.split(), *places.split()} == set()
 
 
 def test_a_network_that_only_a_report_names_is_restored() -> None:
