@@ -23,7 +23,7 @@ from ncheck.facts.pci import AMD, PciFacts
 _ACCELERATOR = 0x12  # PCI base class: integrated GPUs and those of desktops are displays
 
 
-@node_check("NC561", Severity.ERROR, PciFacts)
+@node_check("NC561", Severity.ERROR, PciFacts, next_step="fix-first")
 def amd_gpu_without_driver(node: NodeView) -> Iterator[Problem | NotApplicable]:
     every = [one for one in node[PciFacts].gpus(AMD) if one.kind >> 8 == _ACCELERATOR]
     without = [one.address for one in every if not one.driver]

@@ -35,7 +35,11 @@ _NAMED = expression(r"-cuda(\d{2})x$")
 
 
 @node_check(
-    "NC535", Severity.ERROR, GpuFacts, also=(LoadedNcclFacts, NcclCopiesFacts, InterpreterFacts, NvidiaDriverFacts)
+    "NC535",
+    Severity.ERROR,
+    GpuFacts,
+    also=(LoadedNcclFacts, NcclCopiesFacts, InterpreterFacts, NvidiaDriverFacts),
+    next_step="fix-first",
 )
 def driver_too_old_for_cuda(node: NodeView) -> Iterator[Problem | NotApplicable]:
     gpus, builds = node[GpuFacts], dict(_builds(node))

@@ -29,7 +29,7 @@ _MOST_RETIRED = 63  # pages; DCGM_LIMIT_MAX_RETIRED_PAGES in DCGM's dcgm_gpu_har
 _SRAM = "more uncorrectable errors in its caches than NVIDIA's limit (SRAM threshold exceeded)"
 
 
-@node_check("NC522", Severity.WARNING, GpuHealthFacts, hardware=True, resets_gpu=True)
+@node_check("NC522", Severity.WARNING, GpuHealthFacts, hardware=True, resets_gpu=True, next_step="ticket")
 def gpu_memory_worn(node: NodeView) -> Iterator[Problem]:
     for gpu in node[GpuHealthFacts].gpus:
         worn = tuple(_worn(gpu))

@@ -24,7 +24,7 @@ from ncheck.facts.topology import TopologyFacts
 from ncheck.topology.judgement import LINK_DOWN, UNEVEN, nvlink_remarks
 
 
-@node_check("NC509", Severity.WARNING, TopologyFacts, GpuFacts, explains=UNEVEN, hardware=True)
+@node_check("NC509", Severity.WARNING, TopologyFacts, GpuFacts, explains=UNEVEN, hardware=True, next_step="ticket")
 def nvlinks_fewer(node: NodeView) -> Iterator[Problem | NotApplicable]:
     topology = node[TopologyFacts]
     if len(topology.gpus) == 1 or len(node[GpuFacts].models) > 1:

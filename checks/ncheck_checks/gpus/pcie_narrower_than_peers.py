@@ -23,7 +23,9 @@ from ncheck.facts.pcie import PcieFacts
 from ncheck.topology.pcie_width import behind
 
 
-@cluster_check("NC531", Severity.WARNING, PcieFacts, by_kind=True, explains=SLOW_NETWORK, hardware=True)
+@cluster_check(
+    "NC531", Severity.WARNING, PcieFacts, by_kind=True, explains=SLOW_NETWORK, hardware=True, next_step="ticket"
+)
 def pcie_narrower_than_peers(cluster: Cluster) -> Iterator[Problem]:
     for node, narrow in behind(cluster.facts(PcieFacts)).items():
         lines = tuple(port.text for port in narrow)

@@ -26,7 +26,7 @@ from ncheck.facts.kernel_log import last_at
 from ncheck.facts.storage_log import StorageLogFacts
 
 
-@node_check("NC648", Severity.WARNING, StorageLogFacts, also=(DiskFacts,), hardware=True)
+@node_check("NC648", Severity.WARNING, StorageLogFacts, also=(DiskFacts,), hardware=True, next_step="ticket")
 def disk_errors(node: NodeView) -> Iterator[Problem]:
     states = node.maybe(DiskFacts)
     lost = [name for name, state in states.states.items() if state in LOST] if isinstance(states, DiskFacts) else []

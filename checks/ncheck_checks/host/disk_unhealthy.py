@@ -27,7 +27,7 @@ from ncheck.facts.disks import LOST, UNHEALTHY_DISK, DiskFacts, Heat, RaidArray
 _HEALTHY = ("live", "running", "created", "new")
 
 
-@node_check("NC658", Severity.ERROR, DiskFacts, explains=UNHEALTHY_DISK, hardware=True)
+@node_check("NC658", Severity.ERROR, DiskFacts, explains=UNHEALTHY_DISK, hardware=True, next_step="ticket")
 def disk_unhealthy(node: NodeView) -> Iterator[Problem | NotApplicable]:
     disks = node[DiskFacts]
     if not disks.states and not disks.arrays:

@@ -29,7 +29,7 @@ from ncheck.facts.hardware_log import CORRECTED, MEMORY, HardwareLogFacts
 from ncheck.facts.kernel_log import Trouble, last_at
 
 
-@node_check("NC656", Severity.ERROR, HardwareLogFacts, hardware=True)
+@node_check("NC656", Severity.ERROR, HardwareLogFacts, hardware=True, next_step="ticket")
 def machine_check_reported(node: NodeView) -> Iterator[Problem]:
     log = node[HardwareLogFacts]
     for one in log.uncorrected:

@@ -35,7 +35,7 @@ ENOUGH, LEAST_FREE = 1024 * MIB, 256 * MIB  # the size in NCCL's guide for conta
 FULL = 32 * MIB
 
 
-@node_check("NC604", Severity.ERROR, LimitsFacts, also=(GpuFacts, InterpreterFacts, JobFacts))
+@node_check("NC604", Severity.ERROR, LimitsFacts, also=(GpuFacts, InterpreterFacts, JobFacts), next_step="fix-first")
 def shm_small(node: NodeView) -> Iterator[Problem | Inconclusive]:
     shm, gpus, python = node[LimitsFacts].shm, node.maybe(GpuFacts), node.maybe(InterpreterFacts)
     if isinstance(shm, Unread):

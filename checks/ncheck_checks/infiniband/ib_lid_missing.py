@@ -26,7 +26,7 @@ from ncheck.nccl.hca_ports import problems
 NONE = (0, 0xFFFF)
 
 
-@node_check("NC412", Severity.ERROR, InfinibandFacts)
+@node_check("NC412", Severity.ERROR, InfinibandFacts, next_step="ticket")
 def ib_lid_missing(node: NodeView) -> Iterator[Problem | NotApplicable]:
     ports = [port for port in active(node[InfinibandFacts].ports) if port.link_layer == "InfiniBand"]
     if not ports:

@@ -32,7 +32,9 @@ FULL = 0x8000  # the bit of a full member; the other bits name the partition
 FIX = "grep . /sys/class/infiniband/*/ports/*/pkeys/[0-3]"
 
 
-@cluster_check("NC415", Severity.ERROR, InfinibandFacts, HcaFacts, also=(EnvironmentFacts, LoadedNcclFacts))
+@cluster_check(
+    "NC415", Severity.ERROR, InfinibandFacts, HcaFacts, also=(EnvironmentFacts, LoadedNcclFacts), next_step="ticket"
+)
 def ib_partition_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     keys = _keys(cluster)
     for node, own in keys.items():

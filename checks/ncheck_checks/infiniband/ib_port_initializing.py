@@ -22,7 +22,9 @@ from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.nccl.hca_ports import chosen, problems
 
 
-@cluster_check("NC403", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True, explains=SLOW_NETWORK)
+@cluster_check(
+    "NC403", Severity.ERROR, InfinibandFacts, by_kind=True, alone=True, explains=SLOW_NETWORK, next_step="ticket"
+)
 def ib_port_initializing(cluster: Cluster) -> Iterator[Problem]:
     ports = chosen(
         cluster.facts(InfinibandFacts),

@@ -28,7 +28,9 @@ from ncheck.nccl.hca import is_routed, ports_of_job, subnet_prefix
 from ncheck.nccl.hca_ports import differing, only_one
 
 
-@cluster_check("NC413", Severity.ERROR, InfinibandFacts, HcaFacts, also=(EnvironmentFacts, LoadedNcclFacts))
+@cluster_check(
+    "NC413", Severity.ERROR, InfinibandFacts, HcaFacts, also=(EnvironmentFacts, LoadedNcclFacts), next_step="ticket"
+)
 def ib_subnet_differs(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     ports = {
         node: [port for port in own if port.link_layer == "InfiniBand"] for node, own in ports_of_job(cluster).items()

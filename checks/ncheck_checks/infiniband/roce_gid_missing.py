@@ -39,6 +39,7 @@ from ncheck.nccl.hca_ports import listed, usable
     HcaFacts,
     also=(EnvironmentFacts, LoadedNcclFacts, LibraryFacts),
     by_kind=True,
+    next_step="fix-first",
 )
 def roce_gid_missing(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     roce = {

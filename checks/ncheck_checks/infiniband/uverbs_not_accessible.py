@@ -27,7 +27,7 @@ from ncheck.facts.libraries import LibraryFacts
 from ncheck.nccl.hca_ports import hcas_in_use
 
 
-@cluster_check("NC411", Severity.ERROR, LibraryFacts, InfinibandFacts, alone=True)
+@cluster_check("NC411", Severity.ERROR, LibraryFacts, InfinibandFacts, alone=True, next_step="fix-first")
 def uverbs_not_accessible(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     devices = {node: facts.uverbs for node, facts in cluster.facts(LibraryFacts).items()}
     asked = {node: own for node, own in devices.items() if not isinstance(own, Absent)}

@@ -29,7 +29,16 @@ from ncheck.probe.gpus_alone import fold_pci, tested
 Faults = dict[str, list[tuple[TestedGpu, str]]]  # by node: a GPU, and why
 
 
-@cluster_check("NC750", Severity.ERROR, GpuTestFacts, also=(GpuFacts,), alone=True, explains=WRONG_SUMS, hardware=True)
+@cluster_check(
+    "NC750",
+    Severity.ERROR,
+    GpuTestFacts,
+    also=(GpuFacts,),
+    alone=True,
+    explains=WRONG_SUMS,
+    hardware=True,
+    next_step="ticket",
+)
 def gpu_computes_wrong(cluster: Cluster) -> Iterator[Problem | Inconclusive]:
     computed: dict[tuple[str, str], Counter[str]] = {}
     for _, gpu, model in tested(cluster):

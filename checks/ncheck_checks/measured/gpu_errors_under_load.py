@@ -27,7 +27,7 @@ _KINDS = {
 }  # fmt: skip
 
 
-@node_check("NC758", Severity.ERROR, GpuTestFacts, hardware=True)
+@node_check("NC758", Severity.ERROR, GpuTestFacts, hardware=True, next_step="ticket")
 def gpu_errors_under_load(node: NodeView) -> Iterator[Problem | NotApplicable]:
     gpus = node[GpuTestFacts].gpus
     grown = [(gpu, kinds) for gpu in gpus if (kinds := _grown(gpu))]

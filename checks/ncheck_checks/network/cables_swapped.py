@@ -32,7 +32,7 @@ _MOST_SHOWN = 8
 Pair = tuple[str, str]  # the node that sees, and the one that is seen
 
 
-@cluster_check("NC364", Severity.ERROR, NicFacts, NeighbourFacts, also=(IdentityFacts,))
+@cluster_check("NC364", Severity.ERROR, NicFacts, NeighbourFacts, also=(IdentityFacts,), next_step="ticket")
 def cables_swapped(cluster: Cluster) -> Iterator[Problem]:
     nodes = machines(cluster.facts(NicFacts), cluster.facts(IdentityFacts))
     known = {node: facts for node, facts in cluster.facts(NeighbourFacts).items() if node in nodes}

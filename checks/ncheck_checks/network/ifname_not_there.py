@@ -26,7 +26,7 @@ from ncheck.facts.run import JobFacts
 from ncheck.nccl.requested_interface import problems_of
 
 
-@cluster_check("NC330", Severity.ERROR, NicFacts, JobFacts, also=(LinkFacts,), alone=True)
+@cluster_check("NC330", Severity.ERROR, NicFacts, JobFacts, also=(LinkFacts,), alone=True, next_step="fix-first")
 def ifname_not_there(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     name = next((job.ifname for job in cluster.facts(JobFacts).values()), None)
     if name is None:

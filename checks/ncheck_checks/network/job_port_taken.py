@@ -24,6 +24,6 @@ from ncheck.facts.links import ListenFacts
 from ncheck.nccl.job_ports import taken
 
 
-@node_check("NC316", Severity.ERROR, ListenFacts)
+@node_check("NC316", Severity.ERROR, ListenFacts, next_step="fix-first")
 def job_port_taken(node: NodeView) -> Iterator[Problem]:
     return taken(node, assumed=False)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster, FactType, NodeView
 from ncheck.model.fact import name_of
 from ncheck.model.finding import DO, Severity
+from ncheck.model.next_step import Action
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -111,6 +112,9 @@ class Listed:
         return self.reads | self.also
 
 
+Step = Literal["fix-first", "reboot", "drain", "reset-gpu", "ticket"]  # of an Action
+
+
 @dataclass(frozen=True)
 class Check:
     """One check, ready to run. Exactly one of the two judges is there.
@@ -132,6 +136,8 @@ class Check:
     `hardware`: its finding is a fault of the machine or of a part of it, which a repair mends: the history counts it.
     `resets_gpu`: its fix resets a broken GPU, or the node with it, and what shows the fault is lost: the finding says
         what to keep before.
+    `next_step`: what to do about its errors, and its warnings of hardware, where a command only shows what is wrong and
+        the step is known all the same: "ticket" for worn memory.
     `blames_node`: False where its finding is about the machine that runs ncheck: leaving out the nodes helps no job.
     """
 
@@ -156,6 +162,7 @@ class Check:
     blames_node: bool = True
     hardware: bool = False
     resets_gpu: bool = False
+    next_step: Step | None = None
     module: str = ""
 
     @property
@@ -175,6 +182,8 @@ class Check:
     @cached_property
     def listed(self) -> Listed:
         """What is known of it without importing it."""
+        if self.next_step:
+            Action(self.next_step)  # raises ValueError
         reads, also = (frozenset(map(name_of, facts)) for facts in (self.reads, self.also))
         classes = tuple(f"{fact.__module__}.{fact.__name__}" for fact in self.facts)
         return Listed(
@@ -203,6 +212,7 @@ class Declared(TypedDict, total=False):
     blames_node: bool
     hardware: bool
     resets_gpu: bool
+    next_step: Step
 
 
 def node_check(

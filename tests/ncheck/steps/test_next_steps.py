@@ -14,7 +14,10 @@ from ncheck.report import show
 from ncheck.report.draining import codes_of
 from ncheck.report.text import fold_findings, next_of
 from ncheck.steps.next_steps import with_next_steps
+from ncheck_checks.gpus.gpu_memory_worn import gpu_memory_worn
+from ncheck_checks.host.temporary_folder_full import temporary_folder_full
 from ncheck_checks.ncheck.node_not_reached import node_not_reached
+from ncheck_checks.network.job_port_taken import job_port_taken
 
 RESET, REBOOT, BOTH = "sudo nvidia-smi --gpu-reset -i 0", "sudo systemctl reboot", ("n1", "n2")
 
@@ -56,6 +59,23 @@ STEPS: dict[str, tuple[Finding, tuple[str, tuple[str, ...], float]]] = {
 def test_what_is_known_of_a_finding_decides_its_step(name: str) -> None:
     given, (action, nodes, confidence) = STEPS[name]
     assert report(given).findings[0].next == NextStep(Action(action), nodes, confidence)
+
+
+@pytest.mark.parametrize(("given", "step"), [
+    (finding(code="NC522", kind="look", hardware=True, severity=Severity.WARNING), ("ticket", BOTH, 0.7)),
+    (finding(code="NC316", kind="look"), ("fix-first", BOTH, 0.9)),
+    (finding(code="NC316", kind="look", severity=Severity.WARNING), ("look", BOTH, 0.5)),  # a job may live with it
+    (finding(code="NC606", kind="look"), ("fix-first", BOTH, 0.9)),  # it blocks every plan
+    (finding(code="NC522", kind="look", hardware=True, see=("NC801",)), ("look", (), 0.0)),
+    (finding(RESET, code="NC522", hardware=True), ("reset-gpu", BOTH, 0.9)),
+    (finding(code="NC801", kind="look", hardware=True, severity=Severity.WARNING), ("look", BOTH, 0.5)),
+])  # fmt: skip
+def test_where_a_command_only_shows_the_check_may_know_the_step(
+    given: Finding, step: tuple[str, object, float]
+) -> None:
+    checks = [gpu_memory_worn, job_port_taken, temporary_folder_full, node_not_reached]
+    (found,) = with_next_steps(replace(no_report(""), findings=(given,)), checks)
+    assert (found.next.action.value, found.next.nodes, found.next.confidence) == step
 
 
 def test_a_node_is_drained_by_a_step_only_where_the_scheduler_is_told_to() -> None:
