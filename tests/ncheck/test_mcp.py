@@ -33,6 +33,7 @@ pytest.importorskip("mcp")
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp_types import CallToolResult, TextContent, Tool
+from ncheck.mcp.server import whole
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 NCHECK = str(Path(sys.executable).with_name("ncheck"))
@@ -292,3 +293,30 @@ def test_standard_input_is_no_list_of_nodes(capfd: pytest.CaptureFixture[str]) -
     assert main(["mcp", "-"]) == EXIT_USAGE
     line = "standard input is what the assistant writes to: name a nodes file, or -H (see ncheck mcp --help)"
     assert capfd.readouterr() == ("", f"ncheck: {line}\n")
+
+
+def test_half_of_a_surrogate_pair_is_answered_as_any_other_text(folder: Path) -> None:
+    """The SDK drops such a line, so this client writes its own."""
+    opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    messages = (
+        {"id": 1, "method": "initialize", "params": opening}, {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": "explain", "arguments": {"what": "a\ud800b \\ud800"}}},
+    )  # fmt: skip
+    typed = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
+    environ = {"NCHECK_HISTORY": "", "HOME": str(folder), "PATH": os.environ["PATH"]}
+    with subprocess.Popen(
+        [NCHECK, "mcp"], cwd=folder, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdin
+        assert server.stdout
+        server.stdin.write(typed)
+        server.stdin.flush()
+        _, answer = (json.loads(server.stdout.readline()) for _ in range(2))
+        server.stdin.close()
+    (block,) = answer["result"]["content"]
+    assert (answer["id"], "a?b" in block["text"]) == (2, True)
+
+
+@pytest.mark.parametrize("line", ['{"a": "\\ud83d\\ude00 \\\\ud800"}\n', "no json \\ud800\n", '{"a": 1}\n'])
+def test_a_line_that_needs_no_change_says_the_same(line: str) -> None:
+    assert whole(line) == line or json.loads(whole(line)) == json.loads(line)

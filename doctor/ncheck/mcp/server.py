@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import AsyncIterator
 from contextlib import suppress
+from io import TextIOWrapper
 from typing import Any
 
 import anyio
@@ -51,8 +53,33 @@ async def _serve(given: Given) -> None:
         "ncheck", version=__version__, title="ncheck, the doctor for multi-node GPU clusters",
         instructions=_instructions(given), on_list_tools=list_tools, on_call_tool=call_tool,
     )  # fmt: skip
-    async with stdio_server() as (incoming, outgoing):
+    lines = _Lines(anyio.wrap_file(TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="replace")))
+    async with stdio_server(stdin=lines) as (incoming, outgoing):  # type: ignore[arg-type]  # it reads lines of it alone
         await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+class _Lines:
+    """Standard input, line by line, in a form that the SDK reads: it drops a line with half of a surrogate pair unread,
+    and who asked would wait for ever.
+    """
+
+    def __init__(self, file: anyio.AsyncFile[str]) -> None:
+        self._file = file
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        async for line in self._file:
+            yield whole(line)
+
+
+def whole(line: str) -> str:
+    """Return a line of JSON with a question mark in place of each half of a surrogate pair."""
+    if "\\ud" not in line.lower():
+        return line
+    try:
+        text = json.dumps(json.loads(line), ensure_ascii=False)
+    except (ValueError, RecursionError):  # the SDK says so
+        return line
+    return text.encode("utf-8", "replace").decode() + "\n"
 
 
 def _instructions(given: Given) -> str:
