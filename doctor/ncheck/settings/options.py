@@ -347,7 +347,7 @@ class Settings:
         variable="NCHECK_LANG", python=None,
     )
     docs: str | None = _row(
-        None, OUTPUT, "--docs", read.web_address, "URL",
+        None, OUTPUT, "--docs", read.site_address, "URL",
         "Where the documents are (make site): the report leads to the page of each check there.",
         variable="NCHECK_DOCS", approval=ALWAYS,
     )

@@ -67,6 +67,14 @@ def web_address(value: object) -> str:
     return address
 
 
+def site_address(value: object) -> str:
+    """Read the URL of a site, behind which the path of a page is written."""
+    address = web_address(value)
+    if "?" in address or "#" in address:
+        raise ValueError("expected the URL of a folder, without ? and #: the path of a page is written behind it")
+    return address
+
+
 def shell_line(value: object) -> str:
     """Read a shell line; it is sent to the node as one line."""
     if isinstance(value, str) and ("\n" in value or "\r" in value):

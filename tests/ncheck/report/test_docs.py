@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from ncheck import as_html, replay
+from ncheck.errors import SettingsError
 from ncheck.model.report import Report
 from ncheck.report import show
 from ncheck.steps.registry import load_checks
@@ -43,3 +44,9 @@ def test_the_site_has_the_page_of_each_check_and_cause(tmp_path: Path, report: R
     assert {one.page.removeprefix(f"{SITE}/") for one in report.findings} <= written
     assert {f"checks/{one.code}/index.html" for one in load_checks().listed} <= written
     assert {f"causes/{name}/index.html" for name in NAMED} <= written
+
+
+@pytest.mark.parametrize("end", ["?x=y", "/#top", "?"])
+def test_an_address_behind_which_no_path_can_be_written_is_refused(end: str) -> None:
+    with pytest.raises(SettingsError, match=r"docs.*: expected the URL of a folder, without \? and #"):
+        replay(RECORDING, docs=f"{SITE}{end}")
