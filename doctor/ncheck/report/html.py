@@ -356,7 +356,7 @@ def view_of(report: Report) -> View:
         foremost=_measured(first, by) if first else None,
         measured=tuple(_measured(one, by) for one in report.measurements if one is not first),
         gpus=gpu_table(report),
-        how_measured=say.how_measured(report.probe),
+        how_measured=say.how_measured(report),
         timed=say.protocol(report.measurements),
         pairs=tuple(_pairs(drawn) for drawn in heat(report.probe, report.measurements, MATRIX)),
         carried=carried(report.probe.traffic),

@@ -48,7 +48,7 @@ def _parts(report: Report) -> Iterator[str]:
         reasons = grouped({bad.node: bad.reason for bad in report.bad})
         yield as_markdown((tr("nodes"), tr("reason")), ((words.node_set(nodes), reason) for reason, nodes in reasons))
     yield f"## {tr('Bandwidth')}"
-    yield escaped(say.how_measured(report.probe))
+    yield escaped(say.how_measured(report))
     if report.measurements:
         rows = ((say.title(one, ""), say.verdict(one)) for one in report.measurements)
         yield as_markdown((tr("what"), tr("result")), rows)

@@ -126,9 +126,12 @@ def _spread(least: str, most: str) -> str:
     )
 
 
-def how_measured(probe: Probe) -> str:
+def how_measured(report: Report) -> str:
     """Return what was measured and how, or that nothing was, and why."""
-    return probe.reason if probe.ran else tr("no bandwidth was measured: {reason}", reason=probe.reason)
+    probe = report.probe
+    if probe.ran:
+        return words.line(probe.reason)
+    return tr("no bandwidth was measured: {reason}", reason=words.why(probe.reason, report.plan.blockers))
 
 
 def percent(share: float) -> str:

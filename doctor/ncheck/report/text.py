@@ -33,6 +33,17 @@ def line(text: str) -> str:
     return _visible(" ".join(_ESCAPE.sub("", text).split()))
 
 
+def why(reason: str, blockers: Sequence[Blocker] = ()) -> str:
+    """Return why something was not done, in the language of the report where the catalogue has it as a whole.
+
+    `blockers`: of the launch plan, which may be that reason.
+    """
+    codes = ", ".join(dict.fromkeys(one.code for one in blockers if one.code))
+    if codes and reason == f"fix {codes} first":
+        return tr("fix {codes} first", codes=codes)
+    return line(tr(reason))
+
+
 def lines(text: str) -> tuple[str, ...]:
     """Return the lines of a text, each cleaned in the same way; spaces inside a line are kept."""
     return tuple(_visible(_ESCAPE.sub("", one).expandtabs()) for one in text.splitlines())

@@ -82,7 +82,7 @@ def _what_there_is(
 ) -> tuple[str, str]:
     """Return the mark and the text of a topic without a problem."""
     if topic == MEASURED:
-        return SKIPPED, tr("nothing: {reason}", reason=report.probe.reason)
+        return SKIPPED, tr("nothing: {reason}", reason=words.why(report.probe.reason, report.plan.blockers))
     if systems and all(_PART.get(topic) in system.absent for system in systems):
         return SKIPPED, tr("none on any node")
     if passed := {one.code for one in verdicts if one.outcome is Outcome.PASSED}:

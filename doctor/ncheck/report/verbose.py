@@ -69,7 +69,7 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
     _plan(page, report)
     if not report.probe.ran:
         page.gap()
-        _dim(page, words.line(how_measured(report.probe)))
+        _dim(page, how_measured(report))
     page.gap()
     page.say(f" {page.signs.dot} ".join(totals(report, findings)), style="bold")
     print_read_more(page, findings)
@@ -186,7 +186,7 @@ def _skip_reasons(same: Sequence[FoldedVerdicts]) -> str:
     shared = [group for group in same if len(group.checks) > 1][:SKIP_REASONS]
     if not shared:
         return f" {tr('(reasons in -o json)')}"
-    reasons = [f"{_short(words.line(group.reason))} ({len(group.checks)})" for group in shared]
+    reasons = [f"{_short(words.why(group.reason))} ({len(group.checks)})" for group in shared]
     others = sum(len(group.checks) for group in same) - sum(len(group.checks) for group in shared)
     rest = [tr("other reasons ({number})", number=others)] if others else []
     return tr(": ") + tr("; ").join([*reasons, *rest])

@@ -15,17 +15,20 @@ from functools import cache
 from pathlib import Path
 
 import ncheck
+import ncheck_checks
 import pytest
 from babel.messages.pofile import read_po
 from ncheck.history.entry import Entry, Seen
 from ncheck.history.past import past_of
 from ncheck.history.show import as_text
 from ncheck.model.finding import Outcome, Severity
+from ncheck.model.plan import Blocker
 from ncheck.model.report import EarlierProblem, LookedAgain, Report, State
 from ncheck.report import show
 from ncheck.report.language import language_of, speaking
 from ncheck.report.listing import print_list, short_topic, topic_of
 from ncheck.report.summary import looked_again
+from ncheck.report.text import why
 from ncheck.settings.values import COLUMNS
 from ncheck.steps.registry import OURS, load_checks
 from ncheck.timeline import _PARTS, LOG_IN, SLURM, START
@@ -45,6 +48,38 @@ WORDS = {
     *(name.upper() for name in COLUMNS),
     *(named(code) for named in (topic_of, short_topic) for code in ("X1", *(f"NC{first}00" for first in range(10)))),
 }  # fmt: skip
+# Why checks are skipped: whole texts of facts and checks, by which they are found.
+REASONS = (
+    "no network plug-in of NCCL",
+    "no InfiniBand or RoCE device",
+    "no folder of code was named: --workdir DIR",
+    "the planned launch opens no ssh from here to other nodes",
+    "how long it takes was not measured, or on no other node",
+    "the node list gives the number of slots",
+    "only with --packages all",
+    "the job's Python has a framework",
+    "no command with a full path was given",
+    "no interface was requested (--ifname)",
+    "only root can read the firewall rules",
+    "no bond",
+    "no RoCE port",
+    "only root can read the access control (ACS) of PCIe bridges",
+    "no AMD GPU counts errors",
+    "no AMD accelerator that amdgpu drives",
+    "no control group limits the memory",
+    "it has the network of its machine",
+    "no EFA device",
+    "no Active RoCE port",
+    "no Active RoCE port with IPv4",
+    "no container on a machine with NVIDIA GPUs",
+    "NCCL_IB_HCA is not set",
+    "the plan sets nothing that NCCL reads",
+    "the pairs were measured on GPUs",
+    "NCCL's own diagnostics were not run",
+    "no Active InfiniBand port",
+    "no Active InfiniBand or RoCE port",
+    "no check that was selected needs it",
+)
 AS_THEY_ARE = {"InfiniBand", "NCCL", "ncheck"}  # names
 SAME = {"{ports} {state}", "rank {names}"}
 
@@ -82,9 +117,25 @@ def texts() -> Iterator[str]:
 def test_each_check_each_cause_and_each_word_of_a_report_has_its_entry_and_no_entry_is_left_over() -> None:
     titles = {check.title for check in load_checks().listed if check.module.startswith(f"{OURS}.")}
     meanings = {cause.meaning for cause in (*CAUSES.values(), SYMPTOM)}
-    printed = {*titles, *meanings, *texts(), *WORDS} - AS_THEY_ARE
+    printed = {*titles, *meanings, *texts(), *WORDS, *REASONS} - AS_THEY_ARE
     assert sorted(printed - entries().keys()) == []
     assert sorted(entries().keys() - printed) == []
+
+
+def test_each_reason_to_skip_a_check_is_said_somewhere() -> None:
+    sources = (SOURCE, Path(ncheck_checks.__file__).parent)
+    said = "".join(path.read_text() for source in sources for path in source.rglob("*.py"))
+    assert [reason for reason in REASONS if f'"{reason}"' not in said] == []
+
+
+def test_why_something_was_not_done_is_said_in_chinese_where_it_is_known_as_a_whole() -> None:
+    blocker = Blocker("unreachable", ("gpu01",), code="NC111")
+    with speaking("zh"):
+        assert why("no bond") == "没有 bond"
+        assert why("fix NC111 first", (blocker,)) == "先修复 NC111"
+        assert why("fix NC402 first", (blocker,)) == "fix NC402 first"
+        assert why("n1 said: no bond\x1b[2J") == "n1 said: no bond"
+    assert why("fix NC111 first", (blocker,)) == "fix NC111 first"
 
 
 def test_no_entry_is_empty_or_english_or_loses_a_value() -> None:
