@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 STATES = ("good", "bad", "unknown", "unreached")
 EXAMINED = STATES[:3]
 TRIAGE = "triage"  # a kind of run
+PART = "part"  # the same: a run of some checks, which says nothing of the others
 JOB = "job"  # the same: a job that ended, whose nodes another entry of that time has
 SETUP = "setup"  # a kind of what is kept
 COUNTER, COUNTED = "counter", "counted"  # kinds of what is kept
@@ -81,7 +82,8 @@ class Figure:
 
 @dataclass(frozen=True)
 class Entry:
-    """One run. `time`: seconds since 1970. `kind`: check, replay, triage or job.
+    """One run. `time`: seconds since 1970. `kind`: check, part (of the checks, by --select or --failed-of), replay,
+    triage or job.
 
     `nodes`: their names by their state, one of STATES, as the report has it. `checks`: the codes of those that ran. A
     triage examined no node, so it has neither: its findings are the diagnoses, on the nodes that they name. A job has
@@ -120,7 +122,7 @@ def entry_of(
     )
     return Entry(
         datetime.fromisoformat(report.time).timestamp() if time is None else time,
-        kind, report.host, report.version, report.exit_code,
+        PART if report.select else kind, report.host, report.version, report.exit_code,
         nodes={state: tuple(names) for state, names in states.items()},
         checks=tuple(sorted({one.code for one in report.verdicts if one.outcome in _RAN})),
         findings=findings,

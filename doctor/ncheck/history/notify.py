@@ -16,7 +16,7 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
-from ncheck.history.entry import Entry
+from ncheck.history.entry import PART, Entry
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.report import State
@@ -55,25 +55,60 @@ class Changes:
 def changes_in(entry: Entry, earlier: Sequence[Entry]) -> Changes:
     """Compare a run with those before it, the oldest first. Unknown is no change: the last certain state counts.
 
-    A node that no run has seen counts as good before. The cluster is compared with the last run of the same nodes.
+    A node that no run has seen counts as good before. The cluster is compared with the last run of the same nodes. What
+    was bad is good again only if the checks that found it ran again.
     """
-    before = {node: state for run in earlier for state in _CERTAIN for node in run.of(state)}
-    errors: dict[str, list[tuple[str, str]]] = {}
-    for one in entry.findings:
-        for node in one.nodes if one.severity == "error" else ():
-            errors.setdefault(node, []).append((one.code, one.summary))
+    before: dict[str, str] = {}
+    then, still = "good", _Open()
+    for run in earlier:
+        still.see(run)
+        before |= {node: state for state in _CERTAIN for node in run.of(state) if still.is_sure(state, node)}
+        if _names(run) == _names(entry) and run.exit_code in _VERDICTS:
+            then = _VERDICTS[run.exit_code] if still.is_sure(_VERDICTS[run.exit_code], *_names(run)) else then
+    still.see(entry)
+    errors = _errors(entry)
     nodes = []
     for state in _CERTAIN:
         for node in entry.of(state):
-            if before.get(node, "good") != state:
+            if before.get(node, "good") != state and still.is_sure(state, node):
                 own = errors.get(node, [("", "")])
                 codes = tuple(dict.fromkeys(code for code, _ in own if code)) if state != "good" else ()
                 summary = printable(own[0][1], _LONGEST) if state != "good" else ""
                 nodes.append(NodeChange(node, before.get(node, ""), state, codes, summary))
-    same = [run for run in earlier if _names(run) == _names(entry) and run.exit_code in _VERDICTS]
-    then = _VERDICTS[same[-1].exit_code] if same else "good"
     now = _VERDICTS.get(entry.exit_code, then)
+    now = now if still.is_sure(now, *_names(entry)) else then
     return Changes(tuple(nodes), None if then == now else (then, now))
+
+
+class _Open:
+    """The errors of nodes that no later run has looked for and not found: a run of some checks ends those of these."""
+
+    def __init__(self) -> None:
+        self.codes: dict[str, set[str]] = {}
+
+    def see(self, run: Entry) -> None:
+        """Take what one more run found."""
+        found, sure = _errors(run), {*run.of("good"), *run.of("bad")}
+        for node in {*found, *(self.codes.keys() & sure)}:
+            before = self.codes.pop(node, set())
+            left = {code for code, _ in found.get(node, ())}
+            if run.kind == PART:
+                left |= before.difference(run.checks)
+            if left:
+                self.codes[node] = left
+
+    def is_sure(self, state: str, *nodes: str) -> bool:
+        """Whether these nodes are in this state by all runs: good is what has no error left."""
+        return state != "good" or self.codes.keys().isdisjoint(nodes)
+
+
+def _errors(run: Entry) -> dict[str, list[tuple[str, str]]]:
+    """Return the code and the summary of each error of a run, by node."""
+    errors: dict[str, list[tuple[str, str]]] = {}
+    for one in run.findings:
+        for node in one.nodes if one.severity == "error" else ():
+            errors.setdefault(node, []).append((one.code, one.summary))
+    return errors
 
 
 _VERDICTS: Mapping[int, str] = {0: "good", 1: "bad"}  # by exit code; an interrupted run has none

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,21 @@ def test_what_is_unknown_is_no_change_and_a_new_node_counts_as_good() -> None:
     )
     assert changes_in(run(1, MEMLOCK), []).nodes == (NodeChange("b", "", "bad", ("NC602",), "memlock is 64 KiB"),)
     assert changes_in(run(1), []) == Changes(())
+
+
+def test_a_run_of_some_checks_ends_only_what_it_looked_for() -> None:
+    def part(time: float, *found: Seen, checks: tuple[str, ...]) -> Entry:
+        return replace(run(time, *found, checks=checks), kind="part", exit_code=int(bool(found)))
+
+    bad = replace(run(1, POLLING), exit_code=1)
+    other = part(2, checks=("NC602",))
+    well = (NodeChange("b", "bad", "good", (), ""),)
+    assert changes_in(other, [bad]) == Changes(())
+    assert changes_in(part(2, checks=("NC402",)), [bad]) == Changes(well, ("bad", "good"))
+    assert changes_in(run(3), [bad, other]) == Changes(well, ("bad", "good"))  # whatever was checked before
+    both = part(2, MEMLOCK, checks=("NC602",))
+    assert changes_in(part(3, checks=("NC602",)), [bad, both]) == Changes(())
+    assert changes_in(run(2, checks=("NC602",)), [bad]).nodes == well  # the port was removed, and with it its check
 
 
 @pytest.mark.slow
