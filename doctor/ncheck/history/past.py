@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import chain, pairwise
 from typing import TypeVar
 
-from ncheck.history.entry import EXAMINED, JOB, STATES, TRIAGE, Entry, Kept, Seen
+from ncheck.history.entry import EXAMINED, JOB, PART, STATES, TRIAGE, Entry, Kept, Seen
 from ncheck.history.jobs import suspects_in
 from ncheck.history.lemons import Suspect, lemons
 from ncheck.history.slower import NotCompared, Slower, slower
@@ -172,8 +172,18 @@ def past_of(runs: Sequence[Entry], spans: Sequence[Span]) -> Past:
 
 
 def _last(runs: Sequence[Entry], states: Sequence[str]) -> dict[str, tuple[float, str]]:
-    """Return the last run that saw each node in one of these states: its time, and the state."""
-    return {node: (run.time, state) for run in runs for state in states for node in run.of(state)}
+    """Return the last run that saw each node in one of these states: its time, and the state.
+
+    A node that was bad is not good by a run of some checks.
+    """
+    last: dict[str, tuple[float, str]] = {}
+    for run in runs:
+        for state in states:
+            partly = state == "good" and run.kind == PART
+            for node in run.of(state):
+                bad = partly and last.get(node, (0.0, ""))[1] == "bad"
+                last[node] = (run.time, "bad" if bad else state)
+    return last
 
 
 def _flaps(runs: Sequence[Entry]) -> Counter[str]:
@@ -182,7 +192,7 @@ def _flaps(runs: Sequence[Entry]) -> Counter[str]:
     bad: set[str] = set()
     ever: set[str] = set()
     for run in runs:
-        if bad:
+        if bad and run.kind != PART:
             bad -= set(run.of("good"))
         begun = set(run.of("bad")) - bad
         flaps.update(begun & ever)

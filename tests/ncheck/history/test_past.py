@@ -32,6 +32,15 @@ def run(
     return Entry(time, "check", nodes=states, checks=checks, findings=found)
 
 
+def test_a_run_of_some_checks_makes_no_node_good_again() -> None:
+    part = replace(run(2, checks=("NC602",)), kind="part")
+    past = past_of([run(1, POLLING), part], ())
+    assert [(one.node, one.state, one.flaps, one.tried) for one in past.nodes if one.bad] == [("b", "bad", 0, 2)]
+    again = past_of([run(1, POLLING), part, run(3, POLLING)], ())
+    assert [one.flaps for one in again.nodes if one.bad] == [0]
+    assert {one.state for one in past_of([run(1, POLLING), run(2)], ()).nodes} == {"good"}
+
+
 def test_a_fault_that_lasts_is_one_incident_and_ends_where_its_check_no_longer_finds_it() -> None:
     runs = [
         run(1), run(2, XID), run(3, XID),
