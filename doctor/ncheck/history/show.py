@@ -49,7 +49,7 @@ def tables(past: Past, names: AbstractSet[str]) -> Iterator[Table]:
     nodes = _chosen(past, names)
     if names:
         yield from map(_incidents, nodes)
-    else:
+    elif nodes or not past.jobs:
         yield _overview(nodes)
     hardware = [
         (one.node, day(change.time), tr("{part} at {place}", part=PART[change.kind], place=change.place),

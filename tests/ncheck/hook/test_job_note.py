@@ -26,21 +26,27 @@ HOST = socket.gethostname()
 
 
 def child(script: str, **environ: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(["/bin/sh", "-c", f"read line; {script}"], stdin=subprocess.PIPE, env=environ)
+    """Start a process that ends so when its input does; it has begun, and /proc shows its variables."""
+    made = subprocess.Popen(
+        ["/bin/sh", "-c", f"echo; read line; {script}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ
+    )
+    assert made.stdout
+    assert made.stdout.readline() == b"\n"
+    return made
 
 
-def ends(*scripts: str, size: int = 0) -> RankEnds:
-    """Let these ranks end one after the other, and return what is seen of it; `size` of a job with more ranks."""
-    size = size or len(scripts)
-    made = [child(script, RANK=str(rank), WORLD_SIZE=str(size)) for rank, script in enumerate(scripts)]
+def ends(*scripts: str) -> RankEnds:
+    """Let these ranks end one after the other, and return what is seen of it."""
+    made = [child(script, RANK=str(rank), WORLD_SIZE=str(len(scripts))) for rank, script in enumerate(scripts)]
     seen = RankEnds({rank: one.pid for rank, one in enumerate(made)})
     assert set(seen.running) == set(range(len(made)))
     for number, one in enumerate(made, 1):
         assert one.stdin
         one.stdin.close()
+        one.stdin = None
         while len(seen.codes) < number:
             seen.look()
-        one.wait()
+        one.communicate()
     return seen
 
 
