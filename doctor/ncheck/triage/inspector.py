@@ -113,14 +113,15 @@ class InspectorFiles:
     def read(self, name: str, chunks: Iterable[bytes]) -> None:
         """Read one file: its last records. Raises UnreadableError where there are too many of all files."""
         self.files += 1
-        tail, cut = b"", False
+        tail, cut = bytearray(), False
         for chunk in chunks:
             self.lines += chunk.count(b"\n")
             tail += chunk
             if len(tail) > 2 * _TAIL:
-                tail, cut = tail[-_TAIL:], True
+                del tail[:-_TAIL]
+                cut = True
         header, metadata = None, None
-        for line in tail.split(b"\n")[cut:]:
+        for line in bytes(tail).split(b"\n")[cut:]:
             record = _record(line)
             if record is None:
                 continue
