@@ -109,6 +109,7 @@ bench: $(STAMPS)/installed $(STAMPS)/dev system-packages
 	@$(BIN)/python bench/hook.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/triage.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/triage_faults.py $(filter --write,$(ARGS))
+	@$(BIN)/python bench/last_comers.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/watch.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/well.py $(filter --write,$(ARGS))
 	@$(BIN)/python bench/flight_recorder.py
