@@ -5,6 +5,7 @@ That is information and no fault: a job that works stays healthy. Only ranks tha
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -118,15 +119,15 @@ class _Node:
 
     def read(self, text: str) -> None:
         """Take in one line."""
-        if match := _NVLS.search(text):
+        if match := _found(_NVLS, "NVLS multicast", text):
             self.nvls.add(not match[1])
-        elif match := _TIMES.search(text):
+        elif match := _found(_TIMES, "AllReduce |", text):
             self.ll128 = self.ll128 and not _without_ll128(match[1])
-        elif match := _SET.search(text):
+        elif match := _found(_SET, " set by environment to ", text):
             self.values[match[1]].add(match[2])
-        elif match := _NEAR.search(text):
+        elif match := _found(_NEAR, ":GPU/", text):
             self.near = self.near or f"{match[1]} is at {match[2]}"
-        elif (match := _SENDS.search(text)) and match[1] != "Socket":
+        elif (match := _found(_SENDS, " via NET/", text)) and match[1] != "Socket":
             self.direct.add("GDRDMA" in match[3])
             self.used.add((match[1], match[2]))
         elif "NET/IB" in text:
@@ -150,7 +151,7 @@ def choice_notes(lines: Sequence[LogLine], sampled: Container[int], *, blamed: b
 
 
 def _choice(text: str) -> _Choice | None:
-    match = _CHOICE.search(text) if "Bytes -> Algo" in text else None
+    match = _found(_CHOICE, "Bytes -> Algo", text)
     if match is None:
         return None
     algorithm, protocol = _name(match["algo"], _ALGORITHMS), _name(match["proto"], _PROTOCOLS)
@@ -185,7 +186,7 @@ def _chosen(choices: Iterable[_Choice]) -> str:
 
 def once_per_node(text: str) -> str:
     """Return what is the same in many lines of a node, of which one is enough; "" for a line that counts by itself."""
-    match = _SENDS.search(text) if " via NET/" in text else None
+    match = _found(_SENDS, " via NET/", text)
     return match[0] if match else ""
 
 
@@ -217,17 +218,22 @@ def _read(lines: Iterable[LogLine]) -> tuple[Mapping[str, _Node], Mapping[str, M
     for line in lines:
         if (writer := _writer(line)) is None:
             continue
-        if match := _JOINS.search(line.text):
+        if match := _found(_JOINS, " commId ", line.text):
             comm[writer] = match[1]
-        elif match := _RINGS.search(line.text):
+        elif match := _found(_RINGS, "Pattern 4,", line.text):
             found = _Rings(int(match[1]), _number(match[2]), match[3], match[4])
             rings[comm.get(writer, "")].setdefault(writer.host, found)
-        elif match := _PLACE.search(line.text):
+        elif match := _found(_PLACE, " nNodes ", line.text):
             if match[1] != "1":
                 nodes.setdefault(writer.host, _Node()).ranks[comm.get(writer, "")] = int(match[2])
         else:
             nodes.setdefault(writer.host, _Node()).read(line.text)
     return nodes, rings
+
+
+def _found(pattern: re.Pattern[str], words: str, text: str) -> re.Match[str] | None:
+    """Search a pattern in a text that has these words of it: most have not."""
+    return pattern.search(text) if words in text else None
 
 
 def _writer(line: LogLine) -> _Writer | None:
@@ -329,8 +335,8 @@ def _values(lines: Iterable[LogLine]) -> dict[str, dict[_Process, tuple[str, Log
     found: dict[str, dict[_Process, tuple[str, LogLine]]] = {}
     printing: dict[_Process, tuple[str, LogLine]] = {}
     for line in lines:
-        match, writer = _SET.search(line.text), _writer(line)
-        if match and writer:
+        match = _found(_SET, " set by environment to ", line.text)
+        if match and (writer := _writer(line)):
             printing.setdefault(writer.of, (_NOT_SET, line))
             if match[1] in _DECIDE:
                 found.setdefault(match[1], {}).setdefault(writer.of, (match[2], line))
@@ -342,11 +348,11 @@ def _calls(lines: Iterable[LogLine]) -> dict[str, dict[_Process, tuple[str, LogL
     comms: dict[_Process, set[str]] = defaultdict(set)
     choices: dict[tuple[_Process, str, int], tuple[str, LogLine]] = {}
     for line in lines:
-        if (writer := _writer(line)) is None:
-            continue
-        if match := _JOINS.search(line.text):
-            comms[writer.of].add(match[1])
-        elif (one := _choice(line.text)) and one.op:
+        joins, one = _found(_JOINS, " commId ", line.text), _choice(line.text)
+        writer = _writer(line) if joins or one else None
+        if writer and joins:
+            comms[writer.of].add(joins[1])
+        elif writer and one and one.op:
             choices.setdefault((writer.of, one.op, one.bytes), (one.by, line))
     found: dict[str, dict[_Process, tuple[str, LogLine]]] = defaultdict(dict)
     for (process, op, number), chosen in choices.items():
