@@ -107,6 +107,8 @@ def test_what_makes_the_choice_slower_is_a_note_and_a_job_that_works_stays_healt
               rings="2, bw 6.0/6.0, type PHB/SYS"),),
         # no rank connected its rings yet; sockets know neither GPUDirect RDMA nor HCAs
         (rank(0, NICS, sends(1)[0]),), (rank(0, "Channel 00/0 : 0[0] -> 8[0] [send] via NET/Socket/0"),),
+        # no line says which communicator it is
+        (rank(0).replace("commId", "id"), rank(8, rings="2, bw 6.0/6.0, type NVL/PIX").replace("commId", "id")),
         # two communicators of one job; of a smaller one, and of one on one node, fewer channels are enough
         (rank(0, NICS, rings="2, bw 24.0/24.0, type NVL/PIX").replace("localRanks 8", "localRanks 2"),),
         (rank(0, NICS, rings="2, bw 24.0/24.0, type NVL/PIX").replace("nNodes 2", "nNodes 1"),),
@@ -145,8 +147,15 @@ def test_ranks_that_choose_differently_explain_why_they_wait(
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [(RING, RING.replace("Ring", "RING")), (RING, "Using network IB"), (CHOSEN.format("RING"), CHOSEN.format("RING"))],
-)
+    [
+        (rank(0, RING), rank(8, RING.replace("Ring", "RING"))),
+        (rank(0, RING), rank(8, "Using network IB")),
+        (rank(0, CHOSEN.format("RING")), rank(8, CHOSEN.format("RING"))),
+        # two jobs, one after the other, in one log
+        (rank(0, RING), rank(8, RING.replace("Ring", "Tree")).replace("0xab", "0xcd")),
+        (rank(0, CHOSEN.format("RING")), rank(8, CHOSEN.format("TREE")).replace("0xab", "0xcd")),
+    ],
+)  # fmt: skip
 def test_ranks_that_choose_alike_or_do_not_say_explain_nothing(tmp_path: Path, first: str, second: str) -> None:
-    found = report(tmp_path, rank(0, first), rank(8, second), WATCHDOG)
+    found = report(tmp_path, first, second, WATCHDOG)
     assert [one.cause for one in found.diagnoses] == ["slow_rank_timeout", "rank_crashed", "collective_mismatch"]

@@ -264,7 +264,9 @@ def _limits(nodes: Mapping[str, _Node]) -> list[str]:
 
 def _rings_differ(rings: Mapping[str, Mapping[str, _Rings]]) -> Iterator[str]:
     """Yield the nodes that count on less for the rings of one communicator than most nodes do."""
-    for by_host in rings.values():
+    for comm, by_host in rings.items():
+        if not comm:
+            continue  # before 2.16 no line says which communicator it is
         kinds = Counter(by_host.values())
         usual = max(kinds, key=lambda kind: (kinds[kind], kind.channels, kind.speed, kind.between not in _FAR))
         for kind in kinds:
@@ -317,47 +319,65 @@ _DIFFERS = LineClue(
 _NOT_SET = "not set"
 
 
+_Said = tuple[str, LogLine]
+
+
 def choices_differ(lines: Sequence[LogLine]) -> Detected:
-    """Yield a line of each side, if ranks have two values of a variable that decides, or chose twice for one call."""
-    for name, by_process in (*_values(lines).items(), *_calls(lines).items()):
-        sides: dict[str, list[tuple[str, LogLine]]] = {}
+    """Yield a line of each side, if ranks of one communicator have two values of a variable, or chose twice."""
+    comms = _comms(lines)
+    for (what, _), by_process in (_values(lines, comms) | _calls(lines, comms)).items():
+        sides: dict[str, list[_Said]] = {}
         for value, line in by_process.values():
             sides.setdefault(value.upper(), []).append((value, line))
         if len(sides) > 1:
             texts = [f"{found[0][0]} on {fold({line.host for _, line in found})}" for found in sides.values()]
-            clue = replace(_DIFFERS, meaning=f"{name} is {', but '.join(texts)}")
+            clue = replace(_DIFFERS, meaning=f"{what} is {', but '.join(texts)}")
             yield clue, tuple(found[0][1] for found in sides.values())
             return
 
 
-def _values(lines: Iterable[LogLine]) -> dict[str, dict[_Process, tuple[str, LogLine]]]:
-    """Return what decides, by process. One that sets nothing counts only if it prints other variables."""
-    found: dict[str, dict[_Process, tuple[str, LogLine]]] = {}
-    printing: dict[_Process, tuple[str, LogLine]] = {}
+def _comms(lines: Iterable[LogLine]) -> Mapping[_Process, set[str]]:
+    """Return the communicators of each process: one log may have several jobs, each with choices of its own."""
+    comms: dict[_Process, set[str]] = defaultdict(set)
+    for line in lines:
+        match = _found(_JOINS, " commId ", line.text)
+        if match and (writer := _writer(line)):
+            comms[writer.of].add(match[1])
+    return comms
+
+
+def _values(
+    lines: Iterable[LogLine], comms: Mapping[_Process, set[str]]
+) -> dict[tuple[str, str], dict[_Process, _Said]]:
+    """Return what decides, by communicator. A process that sets nothing counts only if it prints other variables."""
+    set_in: dict[str, dict[_Process, _Said]] = {}
+    printing: dict[_Process, _Said] = {}
     for line in lines:
         match = _found(_SET, " set by environment to ", line.text)
         if match and (writer := _writer(line)):
             printing.setdefault(writer.of, (_NOT_SET, line))
             if match[1] in _DECIDE:
-                found.setdefault(match[1], {}).setdefault(writer.of, (match[2], line))
-    return {name: printing | by_process for name, by_process in found.items()}
+                set_in.setdefault(match[1], {}).setdefault(writer.of, (match[2], line))
+    found: dict[tuple[str, str], dict[_Process, _Said]] = defaultdict(dict)
+    for name, by_process in set_in.items():
+        for process, said in (printing | by_process).items():
+            for comm in comms.get(process, ()):
+                found[name, comm][process] = said
+    return found
 
 
-def _calls(lines: Iterable[LogLine]) -> dict[str, dict[_Process, tuple[str, LogLine]]]:
+def _calls(
+    lines: Iterable[LogLine], comms: Mapping[_Process, set[str]]
+) -> dict[tuple[str, str], dict[_Process, _Said]]:
     """Return what was chosen for each operation and size of a communicator, by process: of those that have one."""
-    comms: dict[_Process, set[str]] = defaultdict(set)
-    choices: dict[tuple[_Process, str, int], tuple[str, LogLine]] = {}
+    found: dict[tuple[str, str], dict[_Process, _Said]] = defaultdict(dict)
     for line in lines:
-        joins, one = _found(_JOINS, " commId ", line.text), _choice(line.text)
-        writer = _writer(line) if joins or one else None
-        if writer and joins:
-            comms[writer.of].add(joins[1])
-        elif writer and one and one.op:
-            choices.setdefault((writer.of, one.op, one.bytes), (one.by, line))
-    found: dict[str, dict[_Process, tuple[str, LogLine]]] = defaultdict(dict)
-    for (process, op, number), chosen in choices.items():
-        if len(comms[process]) == 1:
-            found[f"the choice for {op} of {size(number)} in communicator {min(comms[process])}"][process] = chosen
+        one = _choice(line.text)
+        writer = _writer(line) if one and one.op else None
+        if one and writer and len(comms.get(writer.of, ())) == 1:
+            (comm,) = comms[writer.of]
+            call = f"the choice for {one.op} of {size(one.bytes)} in communicator {comm}", comm
+            found[call].setdefault(writer.of, (one.by, line))
     return found
 
 
