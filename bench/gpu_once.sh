@@ -49,7 +49,7 @@ fi >>"$OUT/env.txt" 2>&1
   n 45 local -v --python "$python" --record "$work/r1"
   n 90 probe -v --python "$python" --gpu-test quick --sizes 1M --record "$work/r2"
   n 80 probe -v -H n1,n2 --rsh 'env NCCL_HOSTID={node}' --python "$python" --force --mesh none \
-    --sizes "${SIZES:-8,1M,64M}" --repeats 3 --record "$work/r3"
+    --sizes "${SIZES:-8,1M,64M}" --op moe,broadcast,send-recv --repeats 3 --record "$work/r3"
 } >"$OUT/ncheck.txt" 2>&1
 "$python" "$here/gpu.py" --ncheck "$ncheck" --out "$OUT/gpu.md" --minutes 3 --only machine,facts,load,alone \
   >"$OUT/gpu.log" 2>&1
