@@ -51,7 +51,7 @@ PUBLIC = {
 
 # The checks of what was measured read the probe's results: fifteen of them, and no other check.
 MEASURED = "ncheck_checks.measured."
-OF_MEASURED = {"ncheck.model.report", "ncheck.probe", "ncheck.triage"}
+OF_MEASURED = {"ncheck.model.op", "ncheck.model.report", "ncheck.probe", "ncheck.triage"}
 
 # What only one use needs. Of the rest, these open a room: inside a function, or for types.
 ROOMS = (

@@ -10,7 +10,6 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.model.board import Board
 from ncheck.model.evidence import Cause
 from ncheck.model.finding import Finding, Verdict
-from ncheck.model.op import Op
 from ncheck.model.plan import LaunchPlan
 from ncheck.model.system import Hardware, System
 from ncheck.version import __version__
@@ -188,7 +187,7 @@ class Measurement:
     efficiency: float | None = None
     standing: Standing = Standing.UNKNOWN
     protocol: Protocol | None = None
-    op: str = Op.ALL_REDUCE.value
+    op: str = "all-reduce"
 
     @property
     def ratio(self) -> float | None:
@@ -260,7 +259,7 @@ class Pair:
     nodes: tuple[str, str]
     busbw: float | None
     standing: Standing = Standing.UNKNOWN
-    op: str = Op.ALL_REDUCE.value
+    op: str = "all-reduce"
 
 
 class Share(str, Enum):
