@@ -129,27 +129,21 @@ def shortfalls(
 ) -> Iterator[Problem]:
     """Yield what has this standing, one problem for all nodes with the same expectation.
 
-    Operations that are low on the same nodes have one cause: the worst of them is the problem, and lists the others.
+    Operations that are low in the same place have one cause: the worst of them is the problem, and lists the others.
     """
     every = tuple(comparisons)
-    worst: dict[tuple[Stage, tuple[str, ...]], Standing] = {}
+    low: dict[tuple[Stage, tuple[str, ...]], list[Comparison]] = {}
     for one in every:
-        if one.standing is Standing.FAR_TOO_LOW or (one.standing is Standing.LOW and one.place not in worst):
-            worst[one.place] = one.standing
-    groups: dict[tuple[object, ...], list[Comparison]] = {}
-    for one in every:
-        if one.standing in (Standing.LOW, Standing.FAR_TOO_LOW) and worst[one.place] is standing:
-            groups.setdefault((one.run.step.op, one.run.step.stage, one.expected), []).append(one)
-    same: dict[tuple[object, ...], list[list[Comparison]]] = {}
-    for members in groups.values():
-        same.setdefault((members[0].run.step.stage, _nodes_of(members)), []).append(members)
-    for alike in same.values():
-        alike.sort(key=_lowest)
-        yield _problem(alike[0], alike[1:], every, hardware)
-
-
-def _nodes_of(members: Sequence[Comparison]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(node for one in members for node in one.nodes))
+        if one.standing in (Standing.LOW, Standing.FAR_TOO_LOW):
+            low.setdefault(one.place, []).append(one)
+    alike: dict[tuple[object, ...], list[list[Comparison]]] = {}
+    for (stage, _), own in low.items():
+        worst = Standing.FAR_TOO_LOW if any(one.standing is Standing.FAR_TOO_LOW for one in own) else Standing.LOW
+        if worst is standing:
+            alike.setdefault((stage, *((one.run.step.op, one.expected) for one in own)), []).append(own)
+    for places in alike.values():
+        members, *others = sorted(zip(*places, strict=True), key=_lowest)
+        yield _problem(members, others, every, hardware)
 
 
 def _lowest(members: Sequence[Comparison]) -> float:
@@ -249,9 +243,9 @@ def _problem(
     every: Sequence[Comparison],
     hardware: Mapping[str, NodeHardware],
 ) -> Problem:
-    """Return the problem of these; `others` are the operations that are low on the same nodes, `every` all of them."""
+    """Return the problem of these; `others` are the operations that are low there, too, `every` all of them."""
     should, step = members[0].expected, members[0].run.step
-    nodes = _nodes_of(members)
+    nodes = tuple(dict.fromkeys(node for one in members for node in one.nodes))
     lowered = f", lowered by: {'; '.join(should.lowered_by)}" if should.lowered_by else ""
     runs = [one.run for same in (members, *others) for one in same]
     results = {node: [run.results[node] for run in runs if node in run.results] for node in nodes}

@@ -47,10 +47,10 @@ class Measured:
         facts = self.probed.get(node)
         return tuple(one for one in facts.results if one.step.op is self.search.op) if facts else ()
 
-    def clears(self, nodes: Sequence[str]) -> bool:
-        """Return whether all these nodes are fast, and no link between two of them is slow."""
-        slow = [link for link in (*self.search.links, *self.search.doubted) if set(link.nodes) <= set(nodes)]
-        return not slow and set(nodes) <= set(self.search.fast)
+    def clears(self, nodes: Sequence[str], links: Sequence[tuple[str, str]]) -> bool:
+        """Return whether all these nodes are fast here, and these links were measured and are fast, too."""
+        fast = {frozenset(one.nodes) for one in self.search.meetings if one.fast}
+        return set(nodes) <= set(self.search.fast) and fast.issuperset(map(frozenset, links))
 
 
 def search_slow(
@@ -101,7 +101,8 @@ def _of_each(seen: Sequence[Measured], judge: Callable[[Measured], Iterator[Said
 def _joined(found: Sequence[tuple[Measured, Problem]], seen: Sequence[Measured]) -> Problem:
     """Return one problem for what these operations show, and say which others do not show it."""
     slow, first = [one.search.op for one, _ in found], found[0][1]
-    fine = [one.search.op for one in seen if one.search.op not in slow and one.clears(first.nodes)]
+    links = [link.nodes for one, _ in found for link in one.search.links if set(link.nodes) <= set(first.nodes)]
+    fine = [one.search.op for one in seen if one.search.op not in slow and one.clears(first.nodes, links)]
     also = "".join(f"; {one.search.op.value}: {problem.message}" for one, problem in found[1:])
     evidence = tuple(f"{one.search.op.value}, {line}" for one, problem in found for line in problem.evidence)
     message = f"{slow[0].value}: {first.message}{also}{only_in(slow, fine, 'between the same nodes')}"

@@ -59,10 +59,11 @@ def sent(**devices: int) -> Mapping[str, Carried]:
 
 def both(one: Mapping[str, Facts], other: Mapping[str, Facts]) -> dict[str, Facts]:
     """Return nodes with the results of both, as a probe of two operations leaves them."""
-    return {node: {**facts, ProbeFacts: ProbeFacts((*_of(facts), *_of(other[node])))} for node, facts in one.items()}
+    return {node: {**facts, ProbeFacts: ProbeFacts((*of(facts), *of(other[node])))} for node, facts in one.items()}
 
 
-def _of(facts: Facts) -> tuple[NodeResult, ...]:
+def of(facts: Facts) -> tuple[NodeResult, ...]:
+    """Return the results of a node."""
     probed = facts[ProbeFacts]
     assert isinstance(probed, ProbeFacts)
     return probed.results

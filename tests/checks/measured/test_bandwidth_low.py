@@ -81,6 +81,17 @@ def test_nodes_that_are_low_in_several_operations_are_one_finding() -> None:
     )
 
 
+def test_what_is_low_in_several_operations_on_one_node_of_many_is_one_finding_of_it() -> None:
+    nodes = both(inside(n1=400.0, n2=401.0, n3=470.0), inside(Op.ALL_GATHER, n1=300.0, n2=362.0, n3=362.0))
+    ring = "limited by NVLS over 8 GPUs: 18 NVLinks x 20.6 GB/s"
+    assert [(one.nodes, one.message) for one in judge([bandwidth_low], nodes).findings] == [
+        (("n1",), ("all-gather inside n1: 300 GB/s of 371 expected (0.81), limited by ring over NVLink: 18 NVLinks x "
+                  "20.6 GB/s; all-reduce 400 GB/s of 490 expected (0.82)")),
+        (("n2",), (f"all-reduce inside n2: 401 GB/s of 490 expected (0.82), {ring}; only all-reduce shows it: "
+                  "all-gather inside the same nodes is fine")),
+    ]  # fmt: skip
+
+
 def test_what_is_low_in_one_operation_alone_is_said_to_be_fine_in_the_others() -> None:
     nodes = both(together(4, 385.0), together(4, 44.0, op=Op.ALL_TO_ALL))
     (finding,) = judge([bandwidth_low], nodes).findings

@@ -12,7 +12,7 @@ from ncheck.probe.node_result import Method, NodeResult, Stage, Step
 from ncheck.steps.judge import judge
 from ncheck_checks.measured.link_slow import link_slow
 
-from .results import both
+from .results import both, of
 from .test_node_slow import GIB, RINGS, cluster, facts, result
 
 Met = tuple[str, str, int]
@@ -89,3 +89,14 @@ def test_a_way_that_is_slow_in_one_operation_alone_is_named_as_such_and_in_both_
         f"all-reduce: {link}; all-to-all: {link}"
     ]  # fmt: skip
     assert judge([link_slow], both(met(4, {}, again), met(4, {}, again, op=Op.ALL_TO_ALL))).findings == []
+
+
+def test_an_operation_in_which_the_two_never_met_says_nothing_of_their_way() -> None:
+    slow = met(4, {("n2", "n3"): 0.5}, [("n2", "n3", 3)])
+    once: dict[str, Facts] = {
+        node: {ProbeFacts: ProbeFacts(of(own)[:1])} for node, own in met(4, {}, op=Op.ALL_TO_ALL).items()
+    }
+    (finding,) = judge([link_slow], both(slow, once)).findings
+    assert finding.message == (
+        "all-reduce: the link between n2 and n3 is slow: 12 GB/s of 24 usual (0.50); both are fast with other nodes"
+    )
