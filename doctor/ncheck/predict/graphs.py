@@ -16,12 +16,13 @@ from ncheck.predict.releases import NVLS, NVLS_TREE, PAT, RING, TREE, Algorithm,
 
 @dataclass(frozen=True)
 class Nic:
-    """One HCA port as NCCL sees it: `rate` in GB/s, its PCIe link included; `near`: the path from each GPU in use, as
-    in NEAR_TO_FAR.
+    """One HCA port as NCCL sees it: `rate` in GB/s, its PCIe link included; `near`: the path to it from each GPU in
+    use, as in NEAR_TO_FAR; `back`: the path from it to each, which is never by another GPU, where that differs.
     """
 
     rate: float
     near: tuple[str, ...]
+    back: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Machine:
     `gpus` in use; `capability` of the oldest (90: 9.0). GB/s: `nvlink` of all NVLinks of a GPU, 0 where they do not
     join all; `switched`: they lead to NVSwitches; `pcie` of a GPU's PCIe link; `across`: what the slowest hop of a ring
     carries where there is no NVLink, which is then by `path`; `processors`: between two of them, 0 if it is unknown.
+    `intel`: the host bridges are those of Intel's processors, of which NCCL counts less.
     """
 
     gpus: int
@@ -42,6 +44,7 @@ class Machine:
     path: str
     nics: tuple[Nic, ...]
     processors: float = 0.0
+    intel: bool = True
 
 
 Size = tuple[int, int]  # channels: the fewest and the most
@@ -114,7 +117,7 @@ def _first_pass(machine: Machine, rules: Rules, algorithm: Algorithm, size: Size
     for speed in speeds[start:]:
         if best.channels and speed / best.between <= 0.49:  # noqa: PLR2004
             break
-        for attempt in _attempts(machine, algorithm, speed):
+        for attempt in _attempts(machine, rules, algorithm, speed):
             graph = _graph(machine, algorithm, attempt, size)
             if graph.channels >= size[0] and _better(algorithm, graph, best):
                 best = graph
@@ -123,11 +126,14 @@ def _first_pass(machine: Machine, rules: Rules, algorithm: Algorithm, size: Size
     return best
 
 
-def _attempts(machine: Machine, algorithm: Algorithm, speed: float) -> Iterator[_Try]:
+def _attempts(machine: Machine, rules: Rules, algorithm: Algorithm, speed: float) -> Iterator[_Try]:
     if not machine.nics:
         yield _Try(speed, speed)
         return
-    ordered = sorted({path for nic in machine.nics for path in nic.near} | {"PIX"}, key=NEAR_TO_FAR.index)
+    levels = {path for nic in machine.nics for path in nic.near} | {"PIX"}
+    if rules.since < (2, 25):  # since then NCCL ends its search at the farthest path that a GPU has to a NIC
+        levels |= {path for nic in machine.nics for path in nic.back}
+    ordered = sorted(levels, key=NEAR_TO_FAR.index)
     for crossing in (False, True) if algorithm in (RING, TREE) and len(machine.nics) > 1 else (False,):
         for far in ordered:
             yield _Try(speed, speed, far, crossing)
@@ -158,24 +164,45 @@ def _over_nics(machine: Machine, algorithm: Algorithm, attempt: _Try) -> int:
         return 2**30
     total, heads = 0, set[int]()
     for nic in machine.nics:
-        close = [
-            place for place, path in enumerate(nic.near)
-            if _within(path, attempt.far) and (path != "SYS" or attempt.between <= machine.processors)
-        ]  # fmt: skip
-        one = machine.gpus == 1 or algorithm is NVLS or attempt.crossing or attempt.chain
-        ends = 1 if one else 2
-        if len(close) < ends:
-            continue
+        near = [place for place in range(machine.gpus) if _reaches(machine, nic, place, attempt)]
+        both = [place for place in near if not nic.back or _within(nic.back[place], attempt.far)]
         carried = int(nic.rate / attempt.between + 1e-6)
         if algorithm is NVLS:
-            head = next((place for place in close if place not in heads), None)
+            head = next((place for place in near if place not in heads), None)
             if head is not None and carried:
                 heads.add(head)
                 total += 1
-        else:
-            direct = sum(nic.near[place] != "PXN" for place in close)
-            total += min(carried, direct * int(machine.pcie / attempt.between + 1e-6))
+        elif len(both if algorithm is TREE else near) >= (ends := _ends(machine, algorithm, attempt)):
+            buses = [_bus(machine, nic.near[place]) for place in near if nic.near[place] != "PXN"]
+            if sum(nic.near[place] != "SYS" for place in near) < ends:
+                carried = min(carried, int(machine.processors / attempt.between + 1e-6))
+            total += min(carried, sum(int(bus / attempt.between + 1e-6) for bus in buses))
     return total
+
+
+def _reaches(machine: Machine, nic: Nic, place: int, attempt: _Try) -> bool:
+    path = nic.near[place]
+    most = machine.processors if path == "SYS" else _bus(machine, path)
+    return _within(path, attempt.far) and attempt.between <= most + 1e-6
+
+
+def _ends(machine: Machine, algorithm: Algorithm, attempt: _Try) -> int:
+    """Return how many GPUs must reach a NIC: a channel begins at one and ends at another, and so does a tree."""
+    if machine.gpus == 1 or attempt.chain or (attempt.crossing and algorithm is RING):
+        return 1
+    return 2
+
+
+def _bus(machine: Machine, path: str) -> float:
+    """Return what NCCL counts of a GPU's PCIe link to a NIC by this path.
+
+    Intel's host bridges make smaller packets; to a GPU before Ampere an eighth of the data goes back.
+    """
+    alone = machine.gpus == 1 or 2 * len(machine.nics) > machine.gpus
+    return (
+        machine.pcie * (5 / 6 if path == "PHB" and machine.intel else 1)
+        * (8 / 9 if machine.capability < 80 and alone else 1)  # noqa: PLR2004
+    )  # fmt: skip
 
 
 def _inside(machine: Machine, algorithm: Algorithm, attempt: _Try, most: int) -> int:
@@ -186,9 +213,11 @@ def _inside(machine: Machine, algorithm: Algorithm, attempt: _Try, most: int) ->
         return max(0, int(machine.nvlink / attempt.inside + 1e-6) - 1)
     if not machine.nvlink:
         return int(machine.across / attempt.inside + 1e-6)
-    by_others = machine.nics and attempt.far == "PXN" and not attempt.crossing
+    relayed = any("PXN" in nic.near for nic in machine.nics) and _within("PXN", attempt.far)
+    by_others = relayed and not attempt.crossing and not attempt.chain
     for count in range(min(most, int(2 * machine.nvlink / attempt.inside) + 1), 0, -1):
-        ends = count // machine.gpus if machine.nics else 0
+        pair = algorithm is TREE and machine.gpus == 2  # noqa: PLR2004  of two GPUs every other chain goes back
+        ends = count // machine.gpus if machine.nics or pair else 0
         load = (count - ends) * attempt.inside
         if by_others:
             load += ends * attempt.between * (0.5 if algorithm is TREE else 1)
@@ -219,7 +248,7 @@ def _second_pass(machine: Machine, rules: Rules, algorithm: Algorithm, graph: Gr
     size = graph.channels, graph.channels
     for speed in reversed(higher):
         if algorithm is RING:
-            attempts = list(_attempts(machine, algorithm, speed)) if rules.since >= (2, 19) else []
+            attempts = list(_attempts(machine, rules, algorithm, speed)) if rules.since >= (2, 19) else []
         elif algorithm is NVLS:
             if rules.since < (2, 19) or graph.between >= 2 * graph.inside:
                 break

@@ -14,7 +14,7 @@ from ncheck.predict.graphs import Machine, Nic
 from ncheck.predict.releases import Rules
 from ncheck.probe.links.gpu_links import generation_of, wiring_of
 from ncheck.probe.links.hardware import NodeHardware
-from ncheck.probe.links.pcie_links import assumed, between_gpus, between_processors
+from ncheck.probe.links.pcie_links import INTEL, assumed, between_gpus, between_processors
 
 # NVIDIA H100 80GB HBM3, Tesla V100-SXM2-16GB, NVIDIA RTX PRO 6000 Blackwell, NVIDIA GeForce RTX 5090
 # (source: developer.nvidia.com/cuda-gpus)
@@ -72,6 +72,7 @@ def machine_of(  # noqa: PLR0913, PLR0917  what a node is made of
     generation = generation_of(gpus.models[0]) if len(gpus.models) == 1 else None
     wiring = wiring_of(topology, used, generation.most) if generation and ranks > 1 else None
     across, path, nvlink = 0.0, "SYS", 0.0
+    processor = hardware.pcie.processor if hardware.pcie else None
     if wiring and generation:
         nvlink = wiring.links * (rules.hopper_link if capability == 90 else generation.each)  # noqa: PLR2004
     elif ranks > 1:
@@ -82,7 +83,8 @@ def machine_of(  # noqa: PLR0913, PLR0917  what a node is made of
     return Machine(
         ranks, capability, nvlink, bool(wiring and wiring.switched), _pcie(hardware), across, path,
         tuple(_nics(node, hardware, topology, used, ports, settings, direct, linked=bool(wiring))),
-        (between_processors(node, hardware.pcie.processor).busbw or 0.0) if hardware.pcie else 0.0,
+        (between_processors(node, processor).busbw or 0.0) if processor else 0.0,
+        processor is not None and processor.vendor == INTEL,
     )  # fmt: skip
 
 
@@ -119,12 +121,13 @@ def _nics(  # noqa: PLR0913, PLR0917  what a node is made of
         if not all(level in _PATHS for level in levels):
             raise UnknownError(f"it is not known which GPUs of {node} are near {port.hca} (nvidia-smi topo -m)")
         near = [_PATHS[level] for level in levels]
+        back = tuple(near)
         if by_others and any(_within(path, "PXB") and _within(path, most) for path in near):
             near = [path if _within(path, "PXB") else "PXN" for path in near]
         # Without GPUDirect RDMA the data goes by the host bridge, however near the NIC is.
         near = [path if path == "PXN" or _within(path, most) or not _within(path, "PXB") else "PHB" for path in near]
         bus = assumed(hardware.pcie.hcas.get(port.hca, ())) if hardware.pcie else None
-        yield Nic(min(port.rate / 8, bus or 1e9), tuple(near))
+        yield Nic(min(port.rate / 8, bus or 1e9), tuple(near), back)
 
 
 def without_gpudirect(

@@ -19,7 +19,7 @@ _GENERATIONS = {2.5: (1, 0.1875), 5.0: (2, 0.375), 8.0: (3, 0.75), 16.0: (4, 1.5
 
 # The share of a link's raw bits that is data of one streaming device: a 400 Gb/s HCA fills its PCIe 5.0 x16.
 _DATA = 0.85
-_INTEL, _AMD = "GenuineIntel", "AuthenticAMD"
+INTEL, _AMD = "GenuineIntel", "AuthenticAMD"
 _HOST_BRIDGE = 5 / 6  # of the PCIe bandwidth, between GPUs of one Intel processor
 
 # What NCCL assumes between two processors; measured was up to 1.3 times as much (tests/ncheck/probe/published.toml).
@@ -38,7 +38,7 @@ def between_gpus(node: str, hardware: NodeHardware, used: Sequence[str]) -> Ceil
     far = _farthest(topology, used)
     if far >= RANK["SYS"]:
         return lowest((links, between_processors(node, pcie.processor)))
-    if far >= RANK["PHB"] and pcie.processor and pcie.processor.vendor == _INTEL and links.busbw is not None:
+    if far >= RANK["PHB"] and pcie.processor and pcie.processor.vendor == INTEL and links.busbw is not None:
         term = f"{links.term}, through the host bridge of an Intel processor"
         return replace(links, busbw=links.busbw * _HOST_BRIDGE, term=term)
     return links
@@ -117,7 +117,7 @@ def between_processors(node: str, processor: Processor | None) -> Ceiling:
     """Return what NCCL assumes between the processors of a node."""
     if processor and processor.vendor == _AMD:
         return Ceiling(_BETWEEN_AMDS, "the link between the processors (AMD), at least")
-    if processor and processor.vendor == _INTEL:
+    if processor and processor.vendor == INTEL:
         speed = next(speed for model, speed in _BETWEEN_INTELS if processor.model >= model)
         return Ceiling(speed, "the link between the processors (Intel), at least")
     return unknown(f"the link between the processors of {node}")
