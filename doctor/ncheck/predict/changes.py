@@ -17,6 +17,7 @@ from ncheck.predict.prediction import LARGE, Case, Change, OpPrediction, Part, p
 from ncheck.predict.releases import NEWEST
 
 LEAST = 0.02  # a gain below it is not worth a change
+_FEW = 4  # devices, beyond which each is not tried alone: every try is made for all nodes
 
 # Settings that keep NCCL from what it would choose by itself, and what they keep it from.
 _RESTRICTING = {
@@ -80,7 +81,7 @@ def _ideas(cluster: Cluster, case: Case) -> Iterator[_Idea]:
     yield from _unset(cluster, case)
     yield from _nics(cluster, case)
     yield from _repaired(case, "bring up {what}", "it is not Active", _raised)
-    yield from _repaired(case, "give {what} all of its PCIe lanes: reseat it", "its link has fewer", _widened)
+    yield from _repaired(case, "reseat {what}", "fewer PCIe lanes than it can have", _widened)
     yield from _newer(case)
 
 
@@ -126,11 +127,22 @@ _Repair = Callable[[Part, Sequence[HcaPort]], Iterator[tuple[str, Part]]]
 
 
 def _repaired(case: Case, change: str, reason: str, repair: _Repair) -> Iterator[_Idea]:
-    """Yield each device that is repaired, alone."""
-    usual = {port.name: port for part in case.values() for port in part.ports}
-    for node, part in case.items():
-        for what, then in repair(part, tuple(usual.values())):
-            yield _Idea(change.format(what=what), (node,), reason, {**case, node: then})
+    """Yield each device that is repaired alone, where they are few; and all together, for one may hide another."""
+    usual = tuple({port.name: port for part in case.values() for port in part.ports}.values())
+    found = [(node, what, then) for node, part in case.items() for what, then in repair(part, usual)]
+    for node, what, then in found if len(found) <= _FEW else ():
+        yield _Idea(change.format(what=what), (node,), reason, {**case, node: then})
+    if len(found) > 1:
+        nodes = tuple(dict.fromkeys(node for node, _, _ in found))
+        what = f"{found[0][1]} and {len(found) - 1} more"
+        whole = {node: _all_repaired(case[node], usual, repair) for node in nodes}
+        yield _Idea(change.format(what=what), nodes, reason, {**case, **whole})
+
+
+def _all_repaired(part: Part, usual: Sequence[HcaPort], repair: _Repair) -> Part:
+    while (fixed := next(repair(part, usual), None)) is not None:
+        part = fixed[1]
+    return part
 
 
 def _raised(part: Part, usual: Sequence[HcaPort]) -> Iterator[tuple[str, Part]]:

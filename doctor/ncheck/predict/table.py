@@ -9,6 +9,7 @@ from dataclasses import asdict
 from ncheck.hostlist import fold
 from ncheck.parity import nodes_by_value
 from ncheck.predict.prediction import Change, OpPrediction, Predicted, Prediction
+from ncheck.report.json import without_delete
 from ncheck.report.tables import aligned
 from ncheck.text import printable
 
@@ -96,7 +97,7 @@ def as_json(prediction: Prediction) -> str:
     """Return the prediction as JSON; sizes in bytes, times in seconds, bandwidths in GB/s."""
     whole = asdict(prediction)
     whole["changes"] = [{**asdict(change), "gain": change.gain} for change in prediction.changes]
-    return json.dumps({"schema": whole.pop("schema"), **whole}, indent=2) + "\n"
+    return without_delete(json.dumps({"schema": whole.pop("schema"), **whole}, indent=2) + "\n")
 
 
 FORMS: Mapping[str, Callable[[Prediction], str]] = {"text": as_text, "json": as_json}

@@ -11,6 +11,7 @@ import pytest
 from ncheck.cli.main import main
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpudirect import GpuDirectFacts
+from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.pcie import PcieFacts
 from ncheck.facts.topology import TopologyFacts
@@ -142,7 +143,24 @@ def test_a_narrow_slot_is_named_with_what_it_costs() -> None:
 
     found = predictions(changed(PcieFacts, narrow, "gpu03"))
     assert found.ops[0].lowered_by == ("PCIe x8 of x16 at mlx5_3 of gpu03",)
-    assert brings(found) == [("give mlx5_3 all of its PCIe lanes: reseat it", ("gpu03",), 2**33, 6)]
+    assert brings(found) == [("reseat mlx5_3", ("gpu03",), 2**33, 6)]
+
+
+def test_two_faults_of_which_one_hides_the_other_are_named_together() -> None:
+    def down(own: InfinibandFacts) -> InfinibandFacts:
+        first, *others = own.ports
+        return replace(own, ports=(replace(first, state="Down"), *others))
+
+    found = predictions(changed(InfinibandFacts, down, "gpu02", "gpu03"))
+    assert brings(found) == [("bring up mlx5_0:1 and 1 more", ("gpu02", "gpu03"), 2**33, 14)]
+
+
+def test_many_faults_are_not_tried_one_by_one() -> None:
+    def narrow(own: PcieFacts) -> PcieFacts:
+        return replace(own, hcas={name: (replace(links[0], width=8), *links[1:]) for name, links in own.hcas.items()})
+
+    found = predictions(changed(PcieFacts, narrow, "gpu02", "gpu03"))
+    assert brings(found) == [("reseat mlx5_0 and 15 more", ("gpu02", "gpu03"), 2**33, 86)]
 
 
 def test_nics_at_the_host_bridge_are_named_and_cost_what_the_model_does_not_know() -> None:
