@@ -70,10 +70,13 @@ def graphs_of(machine: Machine, rules: Rules, *, nvls: bool) -> Mapping[Algorith
     tree = _found(machine, rules, TREE, (ring.channels, ring.channels))
     found = {RING: ring, TREE: tree, PAT: tree}
     if nvls and machine.switched and machine.capability >= 90:  # noqa: PLR2004  Hopper has the first such switches
-        least = 1 if machine.nics else machine.gpus
-        heads = _found(machine, rules, NVLS, (least, machine.gpus))
+        count = min(machine.gpus, _MOST_HEADS)
+        heads = _found(machine, rules, NVLS, (1 if machine.nics else count, count))
         found |= {NVLS: heads, NVLS_TREE: heads}
     return found
+
+
+_MOST_HEADS = 32  # GPUs that pull data from the switches, each by a channel
 
 
 def _found(machine: Machine, rules: Rules, algorithm: Algorithm, size: Size) -> Graph:

@@ -24,6 +24,7 @@ PACKAGES = (
 )
 NCHECK = f"import sys; sys.path[:0] = {PACKAGES!r}; from ncheck.__main__ import main; sys.exit(main())"
 
+FIXTURES = Path(__file__).parents[3] / "fixtures"
 PATIENT = ("--connect-timeout", "60", "--command-timeout", "60", "--deadline", "240")  # servers and head in one process
 ROOT = "--allow-run-as-root " if os.geteuid() == 0 else ""  # who types the line
 
@@ -150,3 +151,15 @@ def test_what_cannot_be_meant_is_refused_in_one_line(
     code, out, err = told(capsys, "plan", *args)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert words in err
+
+
+def test_a_prediction_asks_the_nodes_the_same_as_a_recording_of_them(
+    capsys: pytest.CaptureFixture[str], clusters: dict[str, list[str]]
+) -> None:
+    """It is of the same facts as a plan, without a check and without a measurement."""
+    _, *words = clusters["one-node-down"]
+    code, out, err = told(capsys, "predict", *words, "--sizes", "1M,8G")
+    recorded = told(capsys, "predict", "--from", str(FIXTURES / "one-node-down"), "--sizes", "1M,8G")
+    assert (code, out) == recorded[:2]
+    assert code == 1
+    assert "3 of 4 nodes answered" in err

@@ -29,7 +29,6 @@ BEYOND = {
     "2 x A100 PCIe, bridged": "15.4 % less than the bridge",
     "2 x 8 B200, all-gather, another cluster": "0.86 of its NICs; another cluster of these reaches 0.92",
     "32 x 8 B200, all-gather, another cluster": "the same",
-    "18 x 4 GB200, one NVLink domain": "15.3 % less: a ring is expected of a domain, and NVLS carries more",
 }
 # How NCCL joins NVLink domains is not predicted, nor its start-up, which shows at 1 GiB with so many nodes.
 UNKNOWN = {"360 x 4 GB200, twenty NVLink domains, 1 GiB"}
