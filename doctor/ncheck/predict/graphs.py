@@ -76,6 +76,9 @@ def graphs_of(machine: Machine, rules: Rules, *, nvls: bool) -> Mapping[Algorith
     return found
 
 
+# NCCL found no path, and falls back to one slow channel in the order of the GPUs.
+NOTHING = Graph(1, 0.1, 0.1, "SYS", "SYS")
+
 _MOST_HEADS = 32  # GPUs that pull data from the switches, each by a channel
 
 
@@ -84,7 +87,7 @@ def _found(machine: Machine, rules: Rules, algorithm: Algorithm, size: Size) -> 
     if not graph.channels:
         if algorithm is NVLS:
             return graph
-        return Graph(1, 0.1, 0.1, "SYS", "SYS")  # NCCL falls back to the order of the GPUs
+        return NOTHING
     doubled_first = rules.since >= (2, 19)
     if doubled_first:
         graph = _doubled(machine, graph, algorithm, size[1])

@@ -22,10 +22,22 @@ from ncheck.nccl.hca import selected
 from ncheck.nccl.net_plugin import loaded
 from ncheck.nccl.settings import PlacedSetting, is_on, release_of
 from ncheck.plan.inputs import logged_in, rdma_everywhere, slots_per_node
-from ncheck.predict.cost import ALLOWED, NEAR_TO_FAR, Cost, Costs, Graphs, Job, allowed, channels_for, costs, seconds
-from ncheck.predict.graphs import Machine, channels_of, graphs_of
+from ncheck.predict.cost import (
+    ALLOWED,
+    NEAR_TO_FAR,
+    Cost,
+    Costs,
+    Graph,
+    Graphs,
+    Job,
+    allowed,
+    channels_for,
+    costs,
+    seconds,
+)
+from ncheck.predict.graphs import NOTHING, Machine, channels_of, graphs_of
 from ncheck.predict.machine import UnknownError, machine_of
-from ncheck.predict.releases import RING, Algorithm, Protocol, Rules, rules_of
+from ncheck.predict.releases import PAT, RING, TREE, Algorithm, Protocol, Rules, rules_of
 from ncheck.probe.expected import Expected, expected
 from ncheck.probe.links.algorithms import allows, settings_on
 from ncheck.probe.links.domains import domains_of
@@ -298,7 +310,11 @@ def _model_of(case: Case, op: Op) -> _Model:
     settings = next(iter(case.values())).settings
     off = "NCCL_NVLS_ENABLE" in settings and not is_on(settings, "NCCL_NVLS_ENABLE")
     found = [graphs_of(machine, rules, nvls=not off) for machine in dict.fromkeys(machines)]
+    if any(NOTHING in own.values() for own in found):
+        raise UnknownError("NCCL's search may find no path for a tree on these nodes, and use one channel then")
     graphs = _least(found)
+    count = min(graphs[RING].channels, graphs[TREE].channels)
+    graphs |= {name: replace(graphs[name], channels=count) for name in (RING, TREE, PAT)}
     slowest = min(machines, key=lambda machine: machine.capability)
     processors = [part.hardware.pcie.processor if part.hardware.pcie else None for part in case.values()]
     vendors = frozenset(one.vendor if one else "" for one in processors)
@@ -310,8 +326,8 @@ def _model_of(case: Case, op: Op) -> _Model:
     possible = tuple(_possible(rules, job, op, graphs, priced, settings))
     if not possible:
         raise UnknownError(f"{_excluding(settings)} leaves NCCL nothing for {op.value}")
-    count, of_nvls = channels_of(slowest, rules, graphs, nodes)
-    return _Model(rules, job, op, graphs, priced, possible, count, of_nvls, _most(settings))
+    channels, of_nvls = channels_of(slowest, rules, graphs, nodes)
+    return _Model(rules, job, op, graphs, priced, possible, channels, of_nvls, _most(settings))
 
 
 def _machines(case: Case, rules: Rules, version: str) -> list[Machine]:
@@ -330,7 +346,7 @@ def _machines(case: Case, rules: Rules, version: str) -> list[Machine]:
     return [replace(machines[0], gpus=sum(machine.gpus for machine in machines))]  # the GPUs of a domain are one node's
 
 
-def _least(found: Sequence[Graphs]) -> Graphs:
+def _least(found: Sequence[Graphs]) -> dict[Algorithm, Graph]:
     """Return what all nodes can do: NCCL takes the least of each figure, and the farthest path."""
     first, *others = found
     graphs = dict(first)

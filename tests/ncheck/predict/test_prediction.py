@@ -11,6 +11,7 @@ import pytest
 from ncheck.cli.main import main
 from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpudirect import GpuDirectFacts
+from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.pcie import PcieFacts
@@ -208,6 +209,20 @@ def test_what_is_not_known_is_said_and_not_guessed(cluster: Cluster, why: str) -
     assert chosen(found) == ["/"] * 4
     assert [row.busbw for row in found.ops[0].rows][:3] == [None] * 3
     assert not found.whole
+
+
+def test_where_the_search_may_find_no_tree_nothing_is_said_of_the_choice() -> None:
+    """NCCL's own search finds none, since 2.25, for A100s with a NIC at the switch of each."""
+
+    def older(own: GpuFacts) -> GpuFacts:
+        return replace(own, gpus=tuple(replace(gpu, name="NVIDIA A100-SXM4-80GB") for gpu in own.gpus))
+
+    old = changed(GpuFacts, older)
+    assert chosen(predictions(old))[-1] == "Ring/Simple"
+    newer = LoadedNcclFacts("2.27.7", "/x/libnccl.so.2")
+    found = predictions(replace(old, known={name: {**old.known[name], LoadedNcclFacts: newer} for name in old.names}))
+    why = "NCCL's search may find no path for a tree on these nodes, and use one channel then"
+    assert found.ops[0].unknown == (f"algorithm, protocol and start-up time, because {why}",)
 
 
 def test_what_cannot_be_read_and_is_assumed_is_noted() -> None:
