@@ -16,7 +16,7 @@ from ncheck.parity import nodes_by_value
 from ncheck.plan.inputs import unreachable
 from ncheck.predict.changes import changes_of
 from ncheck.predict.machine import without_gpudirect
-from ncheck.predict.prediction import Case, Prediction, parts_of, predicted
+from ncheck.predict.prediction import Case, Part, Prediction, parts_of, predicted
 from ncheck.predict.releases import CHECKED, rules_of
 from ncheck.probe.links.hardware import HARDWARE_FACTS
 
@@ -64,6 +64,14 @@ def _notes(case: Case, version: str, *, rdma: bool) -> list[str]:
         notes.append(
             f"no GPUDirect RDMA on {fold(nodes)}: {why}. What that costs is not predicted; ncheck probe measures it"
         )
+    if bare := [node for node, part in case.items() if _without_nvlink(part)]:
+        notes.append(f"the GPUs of {fold(bare)} are joined by PCIe: NCCL's search may find other channels there")
     if any(part.ports and part.hardware.pcie is None for part in case.values()):
         notes.append("the PCIe links could not be read: they are assumed to be no limit")
     return notes
+
+
+def _without_nvlink(part: Part) -> bool:
+    topology = part.hardware.topology
+    joined = topology is None or any(path.startswith("NV") for path in topology.pairs.values())
+    return part.ranks > 1 and not joined

@@ -231,6 +231,15 @@ def test_what_cannot_be_read_and_is_assumed_is_noted() -> None:
     )
 
 
+def test_without_nvlink_the_channels_are_less_sure() -> None:
+    def bare(own: TopologyFacts) -> TopologyFacts:
+        return replace(own, pairs={pair: "NODE" if level == "NV18" else level for pair, level in own.pairs.items()})
+
+    found = predictions(changed(TopologyFacts, bare))
+    assert found.notes == ("the GPUs of gpu[01-04] are joined by PCIe: NCCL's search may find other channels there",)
+    assert found.ops[0].limited_by == "PCIe 5.0 x16 between GPUs, through the host bridge of an Intel processor"
+
+
 def test_a_node_that_was_not_reached_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = told(capsys, "--from", str(RECORDED / "one-node-down"), "--sizes", "8G")
     assert code == 1
