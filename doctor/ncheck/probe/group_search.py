@@ -5,6 +5,7 @@ It goes the same way in the steps of a probe, which measure what it wants, and i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
@@ -112,10 +113,10 @@ def search_groups(
     else:
         search = _by_sets(ran, tests, bad, hardware, tuple(named))
     skipped = [one.why for facts in probed.values() for one in facts.skipped if one.step.stage is Stage.BOUNDARY]
-    tried = max((sum(set(one.step.group) == set(wanted) for one in tests) for wanted in search.wanted), default=0)
+    tried = Counter(frozenset(one.step.group) for one in tests)
     silent = [node for one in tests for node in one.silent]
     why = next(iter(skipped), "") or (f"{silent[0]} did not answer" if silent else "")
-    if not why and tried >= _MOST_TRIES:
+    if not why and any(tried[frozenset(nodes)] >= _MOST_TRIES for nodes in search.wanted):
         why = "its tests came to no result"
     return replace(search, stopped=why if search.found.wanted else "")
 
@@ -162,7 +163,7 @@ def _by_pairs(
     """Search by pairs alone. Where nobody names groups, nodes that are fast with one another are one."""
     groups = grouping(named, {}, nodes)
     if groups.guessed:
-        groups = replace(groups, groups=_connected(pairs))
+        groups = replace(groups, groups={min(group): tuple(sorted(group)) for group in connected(pairs)})
     usual = median([meeting.usual for meeting in pairs.meetings if meeting.usual] or [1.0])
     measured: list[tuple[tuple[str, ...], float | None, float | None]] = [
         (meeting.nodes, meeting.busbw, meeting.share) for meeting in pairs.meetings
@@ -182,7 +183,7 @@ def _by_pairs(
     return GroupSearch(groups, found, reached, by_pairs=True)
 
 
-def _connected(pairs: SlowSearch) -> dict[str, tuple[str, ...]]:
+def connected(pairs: SlowSearch) -> list[set[str]]:
     """Return the groups of nodes that fast pairs connect."""
     groups: list[set[str]] = []
     for meeting in pairs.meetings:
@@ -190,7 +191,7 @@ def _connected(pairs: SlowSearch) -> dict[str, tuple[str, ...]]:
             touched = [group for group in groups if group.intersection(meeting.nodes)]
             groups = [group for group in groups if group not in touched]
             groups.append(set(meeting.nodes).union(*touched))
-    return {min(group): tuple(sorted(group)) for group in groups}
+    return groups
 
 
 # Which groups count

@@ -28,7 +28,7 @@ def slow_groups(seen: Measured) -> Iterator[Problem | NotApplicable]:
         return
     yield from (_between(seen, search, boundary) for boundary in search.found.boundaries)
     if search.found.wanted:
-        why = search.stopped or "it was not begun"
+        why = search.stopped or "it could not go on"
         yield NotApplicable(f"the search between groups of nodes did not end ({why}): {_MORE_TIME}")
     elif not search.found.explained and not search.by_pairs:
         more = "; name them by --groups" if search.grouping.guessed else ""

@@ -18,7 +18,7 @@ from ncheck.probe.boundary import BadNode
 from ncheck.probe.expected import expectation
 from ncheck.probe.facts import GroupFacts, ProbeFacts
 from ncheck.probe.gpu_test import SLOW_NODE
-from ncheck.probe.group_search import GroupSearch, fell_short, search_groups
+from ncheck.probe.group_search import GroupSearch, connected, fell_short, search_groups
 from ncheck.probe.links.hardware import NodeHardware
 from ncheck.probe.node_result import NodeResult, Stage
 from ncheck.probe.results import Collective, by_op, collectives
@@ -226,12 +226,7 @@ def _crossing(seen: Measured, one: tuple[str, ...], other: tuple[str, ...]) -> P
 
 def _parted(search: SlowSearch) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """Return two groups if all slow links are between them and fast links connect each group; None otherwise."""
-    groups: list[set[str]] = []
-    for meeting in search.meetings:
-        if meeting.fast:
-            touched = [group for group in groups if group.intersection(meeting.nodes)]
-            groups = [group for group in groups if group not in touched]
-            groups.append(set(meeting.nodes).union(*touched))
+    groups = connected(search)
     if len(search.links) < 2 or len(groups) != 2:  # noqa: PLR2004  two links between two groups
         return None
     one, other = (tuple(sorted(group)) for group in groups)

@@ -25,7 +25,7 @@ from ncheck.probe.expected import expectation
 from ncheck.probe.facts import GIVEN, MEETING, TASK, TOPOLOGY, GroupFacts, ProbeFacts
 from ncheck.probe.gpu_test import LIMIT, gpu_questions
 from ncheck.probe.group_search import fell_short, search_groups
-from ncheck.probe.links.hardware import hardware_of
+from ncheck.probe.links.hardware import NodeHardware, hardware_of
 from ncheck.probe.methods.context import context_of
 from ncheck.probe.node_result import Method, Stage, Step
 from ncheck.probe.questions import StepTasks, identifier, skipped
@@ -178,6 +178,11 @@ class Progress:
         """Return the pairs among these, of the operation that is measured now."""
         return tuple(one for one in done if one.step.stage is Stage.PAIR and one.step.op is self.op)
 
+    def hardware(self) -> dict[str, NodeHardware]:
+        """Return the links of each node."""
+        known = self.context.cluster.known
+        return {node: hardware_of(known.get(node, {})) for node in self.context.nodes}
+
     def done(self) -> tuple[Collective, ...]:
         """Return all steps that were measured so far."""
         return collectives(self.probed())
@@ -253,7 +258,7 @@ class Progress:
         groups: JsonValue = {"groups": {name: [*nodes] for name, nodes in given.items()}}
         question = Answered(GIVEN, Reply(Status.OK, value=groups)) if given else replace(TOPOLOGY, timeout=_TO_ASK)
         return ProbeStep(
-            "asking for groups of nodes", frozenset({node}), lambda _cluster, _seconds: {node: (question,)},
+            "asking for groups", frozenset({node}), lambda _cluster, _seconds: {node: (question,)},
             seconds=_TO_ASK + PATIENCE, begun=self,
         )  # fmt: skip
 
@@ -441,11 +446,10 @@ def _pairs(progress: Progress, _now: float) -> Progress:
 
     Of a further operation every node has a second partner only where the first round shows a pair that is slow.
     """
-    driver, context = progress.chosen.drivers.get(Stage.PAIR), progress.context
+    driver = progress.chosen.drivers.get(Stage.PAIR)
     if not driver:
         return progress
-    known, done = context.cluster.known, progress.pairs(progress.done())
-    expected = expectation({node: hardware_of(known.get(node, {})) for node in context.nodes})
+    done, expected = progress.pairs(progress.done()), expectation(progress.hardware())
     number = len({one.step.round for one in done}) + 1
     if progress.further and number > 1 and not _suspicious(done, expected):
         return progress
@@ -503,25 +507,25 @@ def _together(progress: Progress, _now: float) -> Progress:
 
 
 def _between_groups(progress: Progress, _now: float) -> Progress | ProbeStep:
-    """Where nodes are slow together and pairs do not show why, search the nodes or the groups that it is between."""
-    driver = progress.chosen.drivers.get(Stage.SCALING) or progress.chosen.drivers.get(Stage.PAIR)
-    known, probed = progress.context.cluster.known, progress.probed()
-    hardware = {node: hardware_of(known.get(node, {})) for node in progress.context.nodes}
-    ran, expect = progress.done(), expectation(hardware)
-    if not driver or not progress.remaining() or not fell_short(ran, searched(ran, expect), expect):
+    """Where nodes are slow together and pairs do not show why, ask for groups of nodes, and search between them."""
+    ran, expect = progress.done(), expectation(progress.hardware())
+    if not progress.remaining() or not fell_short(ran, searched(ran, expect), expect):
         return progress
-    told = [facts[GroupFacts] for facts in known.values() if GroupFacts in facts]
-    if not told:
-        return replace(progress, parts=(_between_groups, *progress.parts)).asking_groups()
-    search = search_groups(probed, hardware, [one for one in told if isinstance(one, GroupFacts)])
-    remaining = set(progress.remaining())
+    return replace(progress, parts=(_tests_of_groups, *progress.parts)).asking_groups()
+
+
+def _tests_of_groups(progress: Progress, _now: float) -> Progress:
+    """Measure what the search between groups wants, one round after the other, to its end."""
+    driver = progress.chosen.drivers.get(Stage.SCALING) or progress.chosen.drivers.get(Stage.PAIR)
+    probed, remaining = progress.probed(), set(progress.remaining())
+    named = [facts[GroupFacts] for facts in progress.context.cluster.known.values() if GroupFacts in facts]
+    search = search_groups(probed, progress.hardware(), [one for one in named if isinstance(one, GroupFacts)])
     wanted = [nodes for nodes in search.wanted if remaining.issuperset(nodes)]
-    if not wanted:
+    if not driver or not wanted:
         return progress
     number = len({one.step.round for one in group_tests(probed)}) + 1
-    name = f"searching between groups of nodes, round {number}"
-    searching = Round(driver, Stage.BOUNDARY, wanted, name, off=search.off)
-    return replace(progress, waiting=(searching,), parts=(_between_groups, *progress.parts))
+    searching = Round(driver, Stage.BOUNDARY, wanted, f"searching between groups, round {number}", off=search.off)
+    return replace(progress, waiting=(searching,), parts=(_tests_of_groups, *progress.parts))
 
 
 def _diagnose(progress: Progress, _now: float) -> Progress:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from ncheck.facts.gpu_health import Fabric, GpuHealth, GpuHealthFacts
 from ncheck.probe.facts import GroupFacts
-from ncheck.probe.group_search import search_groups
+from ncheck.probe.group_search import DOMAINS, NO_NVLINK, search_groups
 from ncheck.probe.links.hardware import hardware_of
 from ncheck.settings import RunContext, Settings
 
@@ -20,9 +21,12 @@ RATE = 200e9
 
 def trunk(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Answer as nodes whose leaves have a slow uplink: the one NIC of a pair does not fill it."""
-    group, pair = set(arguments["group"]), arguments["stage"] == "pair"
-    across = not pair and all(group.intersection(side) for side in SIDES.values())
-    return well(arguments, RATE / 4 if across else RATE)
+    return well(arguments, RATE / 4 if crosses(arguments) else RATE)
+
+
+def crosses(arguments: Mapping[str, Any]) -> bool:
+    pair = arguments["stage"] == "pair"
+    return not pair and all({*arguments["group"]}.intersection(side) for side in SIDES.values())
 
 
 def search(driven: Driven) -> Any:
@@ -40,7 +44,7 @@ def searching(driven: Driven) -> list[tuple[str, ...]]:
 def test_where_all_are_slow_and_pairs_are_not_the_boundary_is_searched_between_named_groups(*, slurm: bool) -> None:
     settings = Settings() if slurm else Settings(run=RunContext(groups=SIDES))
     driven = Driven(trunk, settings, slurm=TREE if slurm else "").run()
-    assert driven.stages()[-1].startswith("searching between groups of nodes, round ")
+    assert driven.stages()[-1].startswith("searching between groups, round ")
     assert all(one["ranks"] == [8] * len(one["group"]) for one in driven.asked if one["stage"] == "boundary")
     found = search(driven)
     assert [{*one.one, *one.other} for one in found.found.boundaries] == [{"leaf1", "leaf2"}]
@@ -72,3 +76,40 @@ def test_without_groups_nothing_is_claimed_of_four_nodes() -> None:
     driven = Driven(trunk).run()
     assert driven.stages()[-1] != "measuring all"
     assert (search(driven).found.explained, search(driven).grouping.guessed) == (False, True)
+
+
+def test_where_nodes_share_nvlink_domains_it_is_done_again_without_nvlink_between_nodes() -> None:
+    """By NVLink nothing but all four together is slow."""
+
+    def slow(arguments: Mapping[str, Any]) -> dict[str, Any]:
+        assert arguments["variables"].get(NO_NVLINK) == ("0" if arguments["stage"] == "boundary" else None)
+        return well(arguments, RATE / 4 if len(arguments["group"]) == 4 else RATE)
+
+    facts: dict[str, dict[type[object], object]] = {
+        node: {GpuHealthFacts: GpuHealthFacts((GpuHealth(0, fabric=Fabric(3, cluster=f"{number // 2:032x}")),))}
+        for number, node in enumerate(("gpu01", "gpu02", "gpu03", "gpu04"), 2)
+    }
+    driven = Driven(slow, facts=facts).run()
+    assert {one["off"] for one in driven.asked if one["stage"] == "boundary"} == {NO_NVLINK}
+    found = search(driven)
+    assert (found.off, found.grouping.source, found.found.explained) == (NO_NVLINK, DOMAINS, False)
+
+
+def test_where_all_hang_and_fewer_do_not_it_is_searched_as_well() -> None:
+    def hangs(arguments: Mapping[str, Any]) -> dict[str, Any]:
+        across = arguments["stage"] != "pair" and all(
+            {*arguments["group"]}.intersection(side) for side in SIDES.values()
+        )
+        return fails("", late=True) if across else well(arguments, RATE)
+
+    driven = Driven(hangs, Settings(run=RunContext(groups=SIDES), probe_time=300.0)).run()
+    assert [{*one.one, *one.other} for one in search(driven).found.boundaries] == [{"leaf1", "leaf2"}]
+
+
+def test_a_node_that_does_not_say_what_slurm_knows_is_asked_once() -> None:
+    silent = Driven(trunk)
+    reply = silent.reply
+    silent.reply = lambda name, question, groups: (  # type: ignore[method-assign]
+        (question.key, None) if "scontrol" in question.key else reply(name, question, groups)
+    )
+    assert [name for name, _ in silent.run().told].count("asking for groups") == 1
