@@ -70,8 +70,9 @@ class Slurm:
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
         self.key = secrets.token_bytes(128)
-        half = len(lab.names) // 2
-        self.leaves = {"leaf1": lab.names[:half], "leaf2": lab.names[half:]}
+        half = (len(lab.names) + 1) // 2
+        leaves = {"leaf1": lab.names[:half], "leaf2": lab.names[half:]}
+        self.leaves = {leaf: nodes for leaf, nodes in leaves.items() if nodes}
 
     def start(self) -> None:
         """Start all daemons, and allocate all nodes."""
