@@ -326,8 +326,8 @@ def named_groups(evidence: Evidence) -> Read[GroupFacts]:
     return GroupFacts(groups, SLURM) if groups else Absent("Slurm knows no switches")
 
 
-def slurm_groups(text: str) -> Groups:
-    """Return the leaf switches or blocks of `scontrol show topology`. Raises ValueError for what is no list."""
+def slurm_groups(text: str, most: int = MOST) -> Groups:
+    """Return the leaf switches or blocks of `scontrol show topology`. Raises ValueError for more nodes, or no list."""
     groups: dict[str, tuple[str, ...]] = {}
     count = 0
     for line in text.splitlines():
@@ -336,8 +336,8 @@ def slurm_groups(text: str) -> Groups:
         if name and (nodes := fields.get("Nodes", "")) not in ("", "(null)"):
             groups[printable(name, _LONGEST_NAME)] = unfold(nodes)
             count += len(groups[printable(name, _LONGEST_NAME)])
-        if count > MOST:
-            raise ValueError(f"more than {MOST} nodes")
+        if count > most:
+            raise ValueError(f"more than {most} nodes")
     return groups
 
 

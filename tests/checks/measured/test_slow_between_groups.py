@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -10,11 +11,12 @@ from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.probe.facts import SLURM, GroupFacts, ProbeFacts
 from ncheck.probe.links.hardware import HARDWARE_FACTS, hardware_of
-from ncheck.probe.node_result import Method, NodeResult, Skipped, Stage, Step
+from ncheck.probe.node_result import Carried, Method, NodeResult, Skipped, Stage, Step
 from ncheck.probe.slow_nodes import search_slow
 from ncheck.steps.judge import judge
 from ncheck_checks.measured.link_slow import link_slow
 from ncheck_checks.measured.node_slow import node_slow
+from ncheck_checks.measured.scaling_poor import scaling_poor
 from ncheck_checks.measured.slow_between_groups import slow_between_groups
 
 from .bandwidths import GIB, board
@@ -178,3 +180,31 @@ def test_where_nobody_names_groups_and_neighbours_explain_nothing_it_says_what_w
 
 def test_it_is_skipped_where_nothing_was_measured_between_nodes() -> None:
     assert outcomes(Cluster(LEAVES))["NC736"] == {Outcome.SKIPPED}
+
+
+def test_the_rail_that_carried_nothing_is_what_to_look_at_on_a_node_that_only_groups_show() -> None:
+    cluster = large(LEAVES, {("n6",): 0.5})
+    carried = {rail: Carried(GIB, GIB) for rail in RAILS} | {"mlx5_3:1": Carried(0, 0)}
+    cluster.results["n6"] = [replace(one, carried=carried) for one in cluster.results["n6"]]
+    (found,) = judge(CHECKS, cluster.facts).findings
+    assert (found.code, found.fix, found.where) == ("NC710", "sudo mlxlink -d mlx5_3 -p 1 -m -c", "n6")
+    assert "mlx5_3:1 of n6 carried almost nothing, while its other rails did" in found.evidence
+
+
+def test_three_groups_that_fast_pairs_connect_need_no_names_and_two_are_not_claimed() -> None:
+    borders = {("n3", "n4"): 0.2, ("n6", "n7"): 0.2, ("n8", "n1"): 0.2}
+    cluster = Cluster({}, Method.TCP)
+    cluster.pairs(borders, 2.4)
+    cluster.search({pair: 0.2 for names in ("ab", "ac", "bc") for pair in crossing(THREE, *names)}, 2.4, 1)
+    (found,) = judge(CHECKS, cluster.facts).findings
+    assert (found.code, found.message.partition(":")[0]) == ("NC736", "slow between all 3 groups of nodes (n[1-8])")
+
+    cluster = Cluster({}, Method.TCP)
+    cluster.pairs({("n4", "n5"): 0.2, ("n8", "n1"): 0.2}, 2.4)
+    assert cluster.wanted() == ()
+    assert [one.code for one in judge(CHECKS, cluster.facts).findings] == ["NC711"]
+
+
+def test_a_shortfall_that_follows_from_it_refers_to_it() -> None:
+    found = judge([*CHECKS, scaling_poor], large(LEAVES, crossing(LEAVES, "leaf1", "leaf2")).facts).findings
+    assert {one.code: one.see[:1] for one in found} == {"NC736": (), "NC712": ("NC736",)}

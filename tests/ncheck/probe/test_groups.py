@@ -11,7 +11,7 @@ from ncheck.facts.gpu_health import Fabric, GpuHealth, GpuHealthFacts
 from ncheck.inventory.groups import given_groups
 from ncheck.model.evidence import Evidence, Login, Reply, Status
 from ncheck.model.fact import Absent
-from ncheck.probe.facts import GIVEN, SLURM, TOPOLOGY, GroupFacts, named_groups
+from ncheck.probe.facts import GIVEN, SLURM, TOPOLOGY, GroupFacts, named_groups, slurm_groups
 from ncheck.probe.group_search import DOMAINS, NEIGHBOURS, grouping
 from ncheck.probe.links.hardware import NodeHardware
 
@@ -39,14 +39,17 @@ def test_the_leaf_switches_and_the_blocks_of_slurm_are_groups() -> None:
     (slurm(""), "Slurm knows no switches"),
     (slurm("", Status.MISSING), "scontrol show topology not found"),
     (slurm("SwitchName=a Level=0 Nodes=n[1-\n"), "scontrol show topology cannot be read: "),
-    (slurm("SwitchName=a Level=0 Nodes=n[1-60000]\nSwitchName=b Level=0 Nodes=m[1-60000]\n"),
-     "scontrol show topology cannot be read: more than 65536 nodes"),
     (Evidence("n1", Login(reached=True)), "it was not needed"),
 ])  # fmt: skip
 def test_without_slurm_nobody_names_groups_and_that_is_no_trouble(evidence: Evidence, reason: str) -> None:
     found = named_groups(evidence)
     assert isinstance(found, Absent)
     assert found.reason.startswith(reason)
+
+
+def test_the_switches_of_slurm_have_at_most_so_many_nodes_together() -> None:
+    with pytest.raises(ValueError, match="more than 4 nodes"):
+        slurm_groups(TREE, 4)
 
 
 def test_what_the_option_names_counts_and_a_recording_has_it() -> None:
