@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from shlex import quote
 from statistics import mean
 
@@ -15,7 +16,7 @@ from ncheck.probe.results import group_tests
 from ncheck.probe.shortfalls import FABRIC, by_infiniband
 from ncheck.probe.slow_nodes import Measured
 
-_SHOWN = 6  # tests of a kind in the evidence
+_SHOWN = 6  # tests in the evidence that cross the boundary, and of each side; the smallest say most
 _MORE_TIME = "ncheck probe nodes.txt --probe-time 300"
 
 
@@ -40,18 +41,25 @@ def _between(seen: Measured, search: GroupSearch, boundary: Boundary) -> Problem
     sides = sorted(filter(None, (boundary.one, boundary.other)), key=len)
     nodes = [tuple(node for name in side for node in groups[name]) for side in sides]
     of_boundary = {name: groups[name] for side in sides for name in side}
-    measured = [tuple(one) for one in search.reached if len(one) > 1]
+    bad = {one.node for one in search.found.nodes}
+    measured = sorted((tuple(sorted(one)) for one in search.reached if len(one) > 1 and bad.isdisjoint(one)), key=len)
     across = [one for one in measured if boundary.crossed_by(one, of_boundary)]
-    inside = [one for one in measured if any(set(one) <= set(own) for own in groups.values())]
-    place = f"between {' and '.join(map(_side, sides, nodes))}"
+    inside = [[one for one in measured if any(set(one) <= {*groups[name]} for name in side)] for side in sides]
+    guessed = search.grouping.guessed
+    place = f"between {' and '.join(map(fold, nodes) if guessed else map(_side, sides, nodes))}"
     if not boundary.other:
         place = f"between all {len(boundary.one)} groups of nodes ({fold(nodes[0])})"
     message = (
-        f"slow {place}: {_figures(search, across)} across, {_figures(search, inside)} inside the groups, which are "
-        "well by themselves: no node is at fault"
+        f"slow {place}: {_figures(search, across)} across, {_figures(search, [*chain(*inside)])} inside the groups, "
+        "which are well by themselves: no node is at fault"
     )
     off = f", without NVLink between nodes ({search.off}=0)" if search.off else ""
-    lines = *_lines(search, "across", across), *_lines(search, "inside", inside)
+    first = across[:1], *(own[:1] for own in inside)
+    rest = across[1:_SHOWN], *(own[1:_SHOWN] for own in inside)
+    lines = [
+        f"{'across' if one in across else 'inside'}: {fold(one)}: {_reached(search, one):.3g} GB/s"
+        for one in chain(*first, *rest)
+    ]
     named = tuple(node for side in nodes for node in side)
     return Problem(
         message, _fix(seen, named), (*lines, f"groups by {search.grouping.source}{off}"), named, where=nodes[0][0],
@@ -74,12 +82,6 @@ def _figures(search: GroupSearch, sets: Sequence[tuple[str, ...]]) -> str:
         return "nothing was measured"
     low, high = (f"{pick(_reached(search, nodes) for nodes in sets):.3g}" for pick in (min, max))
     return f"{low if low == high else f'{low} to {high}'} GB/s"
-
-
-def _lines(search: GroupSearch, kind: str, sets: Sequence[tuple[str, ...]]) -> list[str]:
-    """Return one line for each of some tests, the smallest sets first: they say most."""
-    shown = sorted(sets, key=lambda nodes: (len(nodes), fold(nodes)))[:_SHOWN]
-    return [f"{kind}: {fold(nodes)}: {_reached(search, nodes):.3g} GB/s" for nodes in shown]
 
 
 def _fix(seen: Measured, nodes: tuple[str, ...]) -> str:

@@ -105,8 +105,8 @@ def test_a_slow_way_between_two_leaves_is_named_with_the_figures_of_both_and_no_
         Finding("NC736", "slow-between-groups", Severity.WARNING, NAMES,
                 "slow between leaf1 (n[1-4]) and leaf2 (n[5-8]): 127 GB/s across, 380 GB/s inside the groups, which "
                 "are well by themselves: no node is at fault",
-                ("across: n[1,5]: 127 GB/s", "across: n[2,6]: 127 GB/s", "across: n[1-8]: 127 GB/s",
-                 "inside: n[1-2]: 380 GB/s", "inside: n[1-4]: 380 GB/s", "inside: n[5-8]: 380 GB/s",
+                ("across: n[1,5]: 127 GB/s", "inside: n[1-2]: 380 GB/s", "inside: n[5-8]: 380 GB/s",
+                 "across: n[2,6]: 127 GB/s", "across: n[1-8]: 127 GB/s", "inside: n[1-4]: 380 GB/s",
                  "groups by Slurm's topology"),
                 "sudo iblinkinfo", where="n1", kind="look", summary="slow between groups of nodes"),
     ]  # fmt: skip
@@ -122,6 +122,13 @@ def test_where_every_group_is_slow_with_each_other_one_all_are_named() -> None:
     reached = {**crossing(THREE, "a", "b"), **crossing(THREE, "a", "c"), **crossing(THREE, "b", "c")}
     (found,) = judge(CHECKS, large(THREE, reached).facts).findings
     assert found.message.startswith("slow between all 3 groups of nodes (n[1-8]): 127 GB/s across, 380 GB/s inside")
+
+
+def test_a_slow_node_beside_a_boundary_is_in_none_of_its_figures() -> None:
+    found = judge(CHECKS, large(LEAVES, {**crossing(LEAVES, "leaf1", "leaf2"), ("n6",): 0.5}).facts).findings
+    assert [(one.code, len(one.nodes)) for one in found] == [("NC736", 8), ("NC710", 1)]
+    assert "127 GB/s across, 380 GB/s inside the groups" in found[0].message
+    assert not any("n6" in line or "n[5-8]" in line for line in found[0].evidence)
 
 
 def test_a_node_that_only_groups_show_to_be_slow_is_named_by_its_own_check_and_no_boundary() -> None:
