@@ -139,6 +139,7 @@ def _implausible(measurements: Sequence[Measurement]) -> Iterator[str]:
 _WHERE = {
     Stage.INSIDE: "inside the nodes", Stage.PAIR: "between some pairs of nodes", Stage.RAIL: "rail by rail",
     Stage.SCALING: "on {} nodes", Stage.ALL: "on all {} nodes together",
+    Stage.BOUNDARY: "between groups of {} nodes",
 }  # fmt: skip
 
 

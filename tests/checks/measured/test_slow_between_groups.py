@@ -11,9 +11,11 @@ from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.probe.facts import SLURM, GroupFacts, ProbeFacts
 from ncheck.probe.links.hardware import HARDWARE_FACTS, hardware_of
+from ncheck.probe.measurements import measured
 from ncheck.probe.node_result import Carried, Method, NodeResult, Skipped, Stage, Step
 from ncheck.probe.slow_nodes import search_slow
 from ncheck.steps.judge import judge
+from ncheck_checks.measured.all_reduce_failed import all_reduce_failed
 from ncheck_checks.measured.link_slow import link_slow
 from ncheck_checks.measured.node_slow import node_slow
 from ncheck_checks.measured.scaling_poor import scaling_poor
@@ -174,6 +176,9 @@ def test_what_could_not_be_searched_to_its_end_is_skipped_and_says_so() -> None:
         "the search between groups of nodes did not end (the time for the probe was over): "
         "ncheck probe nodes.txt --probe-time 300"
     )
+    assert {one.outcome for one in judge([all_reduce_failed], cluster.facts).verdicts} == {Outcome.PASSED}
+    _, probe = measured(cluster.facts)
+    assert probe.notes[0] == "not measured between groups of 4 nodes: the time for the probe was over"
 
 
 def test_where_nobody_names_groups_and_neighbours_explain_nothing_it_says_what_would_help() -> None:
