@@ -54,11 +54,13 @@ def _lines(nodes: tuple[Node, ...], sources: tuple[Source, ...], settings: Setti
     from ncheck.facts.ssh_peers import FROM_HERE, PEERS
     from ncheck.facts.storage_probe import STORAGE_PROBE, read_paths
     from ncheck.plan.planned_pick import PLANNED
-    from ncheck.probe.facts import MEETING, TASK
+    from ncheck.probe.facts import GIVEN, MEETING, TASK, TOPOLOGY
     from ncheck.probe.gpu_test import GPU_TEST
 
     mesh = tuple(source for source in (LISTEN, CONNECT) if source in sources)
-    later = {PEERS, FROM_HERE, RESERVATIONS, PLANNED, MEETING, TASK, GPU_TEST, STORAGE_PROBE, LATER, *mesh}
+    later = {
+        PEERS, FROM_HERE, RESERVATIONS, PLANNED, MEETING, TASK, GIVEN, TOPOLOGY, GPU_TEST, STORAGE_PROBE, LATER, *mesh,
+    }  # fmt: skip
     first = tuple(source for source in sources if source not in later)
     edges = _edges(nodes, settings.mesh) if PEERS in sources else {}
     many = f"{len(nodes)} nodes, {settings.width} at a time" if len(nodes) > 1 else "1 node"
@@ -212,7 +214,7 @@ def _measured(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
     """Yield what is measured. The method depends on what the nodes have, so all methods are listed."""
     from ncheck.probe.agent.step import METHODS
     from ncheck.probe.choice import driver_names
-    from ncheck.probe.facts import MEETING, SWEEP, TASK
+    from ncheck.probe.facts import MEETING, SWEEP, TASK, TOPOLOGY
     from ncheck.probe.gpu_test import GPU_TEST
 
     auto = "with the method that the nodes support (--probe none: no test)"
@@ -230,6 +232,9 @@ def _measured(nodes: tuple[Node, ...], settings: Settings) -> Iterator[str]:
             yield from _answer(source)
     for name in driver_names(settings.probe):
         yield from (f"  turn by {name}: {line}" for line in import_module(f"ncheck.probe.agent.{METHODS[name]}").READS)
+    if len(nodes) > 1 and not settings.groups:
+        yield "  where nodes are slow together, one of them once:"
+        yield from _source(TOPOLOGY, settings)
     yield ""
 
 

@@ -67,6 +67,13 @@ def test_where_ranks_of_nccl_meet_is_told_where_there_are_such_ranks() -> None:
     assert "each node, and the other by every address" in told(hosts="node1,node2")
 
 
+def test_the_question_for_the_groups_of_slurm_is_told_where_it_may_be_asked() -> None:
+    asked = [
+        "scontrol show topology" in told(**more) for more in ({}, {"probe": "none"}, {"groups": "a=node1;b=node2"})
+    ]
+    assert asked == [True, False, False]
+
+
 def _means(text: str) -> list[str]:
     lines = [line for line in text.splitlines() if line.startswith("  turn by ")]
     return list(dict.fromkeys(line.removeprefix("  turn by ").partition(":")[0] for line in lines))
