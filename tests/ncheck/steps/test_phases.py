@@ -147,6 +147,6 @@ def test_outside_a_job_everything_is_asked_but_what_no_option_wants() -> None:
 
 
 def test_the_agent_has_every_answer_that_nodes_are_asked_for() -> None:
-    from_here = {"clock", "ssh-from-here", "slurm-reservations"}  # which this machine finds out
+    from_here = {"clock", "groups", "ssh-from-here", "slurm-reservations"}  # which this machine finds out
     asked = {source.name for fact in DEFINITIONS for source in fact.sources if isinstance(source, Answer)}
     assert all(module_of(name).answer for name in asked - from_here)
