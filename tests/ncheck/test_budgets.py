@@ -29,7 +29,7 @@ READING, JUDGING = 1_240, 18_600  # a node of many, which share most replies; 28
 GROWTH = 1.03  # of what judging one node more costs: from few to some, and from some to many
 MODULES, STARTING = 718, 277_000  # of a full start: modules, and calls to import them; records are made when used
 ALONE = {"rank": 140, "ncheck.hook.node_part": 313, "ncheck.hook.examiner": 734}  # modules of one rank's processes
-WRITTEN = 4_285  # bytes that one more node adds to the JSON: lists with its name, and what identifies its parts
+WRITTEN = 4_295  # bytes that one more node adds to the JSON: lists with its name, and what identifies its parts
 
 
 def recorded(count: int) -> list[tuple[str, bytes]]:
