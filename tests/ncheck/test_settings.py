@@ -47,7 +47,14 @@ def test_a_flag_outweighs_a_variable_and_that_the_file(tmp_path: Path) -> None:
 
 QUICK = Settings(probe="none")
 ACCEPTANCE = Settings(
-    level="acceptance", gpu_test="long", repeats=20, mesh="all", storage_probe=True, deadline=300.0, probe_time=600.0
+    level="acceptance",
+    gpu_test="long",
+    repeats=20,
+    mesh="all",
+    storage_probe=True,
+    nic_test=True,
+    deadline=300.0,
+    probe_time=600.0,
 )
 
 

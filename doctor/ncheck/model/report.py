@@ -159,7 +159,7 @@ class Measurement:
     limited_by: What limits the expected value.
     nodes: The nodes that took part.
     by: What carried the data, such as NCCL 2.21.5, torch 2.5.1 gloo on CPUs, or sockets, no library.
-    stage: inside (one node), pair, rail, scaling, all; empty for anything else.
+    stage: inside (one node), nics (one node by its NICs), pair, rail, scaling, all; empty for anything else.
     ranks: Number of ranks on all nodes together; 0 for none.
     lowered_by: What lowers the expected value, such as 7 of 8 rails.
     unknown: What is missing to compute the expected value.

@@ -91,7 +91,10 @@ def _explicit(context: ProbeContext, name: str) -> Chosen | Refused:
     if driver.across and len(context.nodes) > 1:
         between = driver_named(driver.across)
         drivers |= dict.fromkeys(between.stages, between)
-    return Chosen(drivers, _beside(context, name))
+    beside = _beside(context, name)
+    wanted = context.settings.nic_test and name in _ON_GPUS and "nics" not in beside
+    why = driver_named("nics").unfit(context) if wanted else ""
+    return Chosen(drivers, beside, f"the NICs were not tested by themselves: {why}" if why else "")
 
 
 def _in_use(context: ProbeContext) -> str:
@@ -106,8 +109,8 @@ def _in_use(context: ProbeContext) -> str:
 
 
 def _names_beside(name: str) -> tuple[str, ...]:
-    """Return what runs in addition to a method: the test of RDMA, and with NCCL its own diagnostics."""
-    return ("rdma", "diagnostics") if name in _ON_GPUS else ("rdma",)
+    """Return what runs in addition to a method: the test of RDMA; with NCCL its diagnostics, and the NICs alone."""
+    return ("rdma", "diagnostics", "nics") if name in _ON_GPUS else ("rdma",)
 
 
 def _beside(context: ProbeContext, name: str) -> dict[str, Driver]:

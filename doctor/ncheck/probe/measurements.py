@@ -79,7 +79,7 @@ def _probe(
     judged: Standings,
 ) -> Probe:
     results = [result for facts in probed.values() for result in facts.results]
-    first = next((one for one in reversed(ran) if one.step.method is not Method.RDMA), None)
+    first = next((one for one in reversed(ran) if one.step.method not in (Method.RDMA, Method.NICS)), None)
     step = first.step if first else results[0].step
     how = f"{_acts(ran, step)} by {_by(first)}" if first else "RDMA between HCA ports"
     return Probe(
@@ -137,7 +137,8 @@ def _implausible(measurements: Sequence[Measurement]) -> Iterator[str]:
 
 
 _WHERE = {
-    Stage.INSIDE: "inside the nodes", Stage.PAIR: "between some pairs of nodes", Stage.RAIL: "rail by rail",
+    Stage.INSIDE: "inside the nodes", Stage.NICS: "by the NICs of each node alone",
+    Stage.PAIR: "between some pairs of nodes", Stage.RAIL: "rail by rail",
     Stage.SCALING: "on {} nodes", Stage.ALL: "on all {} nodes together",
     Stage.BOUNDARY: "between groups of {} nodes",
 }  # fmt: skip
@@ -154,6 +155,7 @@ def _by(one: Collective) -> str:
         Method.TCP: "sockets, no library",
         Method.RDMA: "the HCAs alone, no library",
         Method.DIAGNOSTICS: "NCCL's own diagnostics",
+        Method.NICS: f"NCCL{number}",
     }[one.step.method]
 
 
@@ -168,7 +170,8 @@ def _measurements(ran: Sequence[Collective], expects: Expects, judged: Standings
 
 def _of_one_op(ran: Sequence[Collective], expects: Expects, judged: Standings) -> Iterator[Measurement]:
     by_stage = {stage: [one for one in ran if one.step.stage is stage] for stage in Stage}
-    yield from _inside(by_stage[Stage.INSIDE], expects, judged)
+    yield from _inside(by_stage[Stage.INSIDE], expects, judged, "inside the node")
+    yield from _inside(by_stage[Stage.NICS], expects, judged, "inside the node by its NICs alone")
     yield from _best_and_worst(by_stage[Stage.PAIR], expects, judged, "pairs of nodes")
     yield from _best_and_worst(by_stage[Stage.RAIL], expects, judged, "pairs of HCA ports")
     kept = {one.nodes: one.efficiency for one in scaled(ran, lambda one: expects(one).busbw)}
@@ -231,11 +234,11 @@ def _failure_words(failure: StepFailure) -> str:
     return f"{ended} in {failure.step}" if failure.step else ended
 
 
-def _inside(ran: Sequence[Collective], expects: Expects, judged: Standings) -> Iterator[Measurement]:
+def _inside(ran: Sequence[Collective], expects: Expects, judged: Standings, where: str) -> Iterator[Measurement]:
     """Yield one measurement for nodes with the same expectation and about the same bandwidth; failures last."""
     groups: dict[object, list[Measurement]] = {}
     for one in ran:
-        new = _measurement(one, expects, judged, "inside the node")
+        new = _measurement(one, expects, judged, where)
         key = (new.ranks, new.expected, new.limited_by, new.lowered_by, new.unknown, new.by, new.failed)
         groups.setdefault(key, []).append(new)
     for same in sorted(groups.values(), key=lambda group: (bool(group[0].failed), -len(group))):

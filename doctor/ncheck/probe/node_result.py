@@ -54,6 +54,7 @@ class Method(str, Enum):
     TCP = "tcp"  # plain sockets without a library: pairs, both directions at once
     RDMA = "rdma"  # perftest or ibverbs-utils, one pair of HCA ports
     DIAGNOSTICS = "diagnostics"  # NCCL's own, from 2.31 on
+    NICS = "nics"  # NCCL inside one node, over its NICs alone
 
     @property
     def statistic(self) -> str:
@@ -75,6 +76,7 @@ class Stage(str, Enum):
     """Where a collective runs, in the order in which they run."""
 
     INSIDE = "inside"  # the GPUs of one node; all nodes at once
+    NICS = "nics"  # the same by the NICs of the node alone
     PAIR = "pair"  # two nodes, one rank each; disjoint pairs at once
     RAIL = "rail"  # two nodes, one pair of HCA ports
     SCALING = "scaling"  # 2, 4, 8 ... nodes, all ranks of each

@@ -400,7 +400,13 @@ def _meet(progress: Progress, now: float) -> Progress | ProbeStep:
         return progress
     seconds = min(driver.to_meet, (progress.ends - now) * (1.0 - KEPT) - PATIENCE)
     rounds, further = most_rounds(len(context.nodes)), len(context.settings.ops) - 1
-    count = rounds + len(context.nodes).bit_length() + _SPARE + further * (rounds + _BESIDE_PAIRS)
+    count = (
+        rounds
+        + len(context.nodes).bit_length()
+        + _SPARE
+        + ("nics" in chosen.beside)
+        + further * (rounds + _BESIDE_PAIRS)
+    )
 
     arguments: dict[str, dict[str, JsonValue]] = {
         node: {
@@ -439,6 +445,15 @@ def _inside(progress: Progress, _now: float) -> Progress:
     alone = len(context.nodes) == 1
     nodes = [node for node in progress.remaining() if alone or driver.ranks(context, Stage.INSIDE, node) > 1]
     return replace(progress, waiting=(Round(driver, Stage.INSIDE, [(node,) for node in nodes], "measuring inside"),))
+
+
+def _by_nics(progress: Progress, _now: float) -> Progress:
+    """Measure each node by itself again, over its NICs alone."""
+    driver = progress.chosen.beside.get("nics")
+    if not driver:
+        return progress
+    nodes = [node for node in progress.remaining() if driver.ranks(progress.context, Stage.NICS, node) > 1]
+    return replace(progress, waiting=(Round(driver, Stage.NICS, [(node,) for node in nodes], "measuring the NICs"),))
 
 
 def _pairs(progress: Progress, _now: float) -> Progress:
@@ -562,6 +577,7 @@ _PARTS: tuple[Part, ...] = (
     _meet,
     _without_late,
     _inside,
+    _by_nics,
     _pairs,
     _rails_again,
     _end_search,

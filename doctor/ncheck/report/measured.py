@@ -24,7 +24,7 @@ WELL, WARNED, BAD, UNJUDGED = "well", "warned", "bad", "unjudged"
 _WHOLE = 100  # rates from here on need no decimals
 _PLAIN = 20  # rates from here on need none where room is short
 _LEAST = 0.01  # GB/s: lower rates are all shown as <0.01
-_KINDS = ("all", "scaling", "inside", "pair", "rail")  # the first that exists is the headline
+_KINDS = ("all", "scaling", "inside", "pair", "rail", "nics")  # the first that exists is the headline
 
 _TONES = {
     Standing.OK: WELL, Standing.LOW: WARNED, Standing.FAR_TOO_LOW: BAD, Standing.FAILED: BAD,
@@ -203,7 +203,7 @@ def print_measured(page: Page, report: Report) -> None:
         if one.stage == "scaling" and one.standing is Standing.OK and not _doubts(one)
     ]  # fmt: skip
     rest = [one for one in report.measurements if one is not first and one not in in_scaling_line]
-    for stage in ("inside", "pair", "rail", "scaling", "all", ""):
+    for stage in ("inside", "nics", "pair", "rail", "scaling", "all", ""):
         _stage(page, [one for one in rest if one.stage == stage], by)
     for steps in scaling:
         _scaling(page, steps, steps[0].op if len(scaling) > 1 else "")

@@ -39,6 +39,7 @@ class Given(TypedDict, total=False):
     probe_launcher: Literal["agents", "mpirun"]
     groups: str
     gpu_test: Literal["quick", "long", "none"]
+    nic_test: bool
     sizes: str | Sequence[int]
     ops: str | Sequence[str]
     repeats: int

@@ -42,7 +42,8 @@ LEVELS: Mapping[str, Mapping[str, object]] = {
     "quick": {"probe": "none"},
     "standard": {},
     "acceptance": {
-        "gpu_test": "long", "repeats": 20, "mesh": "all", "storage_probe": True, "deadline": 300.0, "probe_time": 600.0,
+        "gpu_test": "long", "repeats": 20, "mesh": "all", "storage_probe": True, "nic_test": True,
+        "deadline": 300.0, "probe_time": 600.0,
     },
 }  # fmt: skip
 NOWHERE = Group()  # no command has an option for these
@@ -288,6 +289,9 @@ class Settings:
         "none", PROBE, "--gpu-test", read.OneOf(("quick", "long", "none")), None,
         "Test each idle GPU alone before that: compute, memory, links and results, for some seconds (quick) or two "
         "minutes (long).  [none]",
+    )
+    nic_test: bool = _switch(PROBE, "--nic-test",
+        "Measure each node by itself over its NICs, too: the path between GPU and NIC, without another node.",
     )
     sizes: tuple[int, ...] = _row(
         (), PROBE, "--sizes", read.sizes, "SIZES",

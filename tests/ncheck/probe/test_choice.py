@@ -129,6 +129,20 @@ def test_gpus_of_amd_are_measured_by_rccl_without_the_diagnostics_of_nccl() -> N
     assert ({way.method for way in found.drivers.values()}, "diagnostics" in found.beside) == ({Method.NCCL}, False)
 
 
+def test_nics_that_should_be_tested_and_cannot_be_are_told() -> None:
+    sockets: Changed = {
+        name: {EnvironmentFacts: EnvironmentFacts({"NCCL_NET": "Socket"}, {})} for name in Driven().known
+    }
+    found = choose(ground(sockets, nic_test=True), ())
+    assert isinstance(found, Chosen)
+    assert ("nics" in found.beside, found.note) == (
+        False, "the NICs were not tested by themselves: no HCA port carries the job's data",
+    )  # fmt: skip
+    able = choose(ground(nic_test=True), ())
+    assert isinstance(able, Chosen)
+    assert ("nics" in able.beside, able.note) == (True, "")
+
+
 def test_versions_that_differ_are_measured_by_force() -> None:
     assert isinstance(choose(ground(cluster="mixed-nccl", probe="nccl", force=True), ()), Chosen)
 

@@ -43,6 +43,22 @@ def test_each_node_comes_first_then_pairs_then_some_then_all() -> None:
     assert [skipped for node in ALL for skipped in driven.probed(node).skipped] == []
 
 
+def test_the_nics_alone_are_measured_after_each_node_where_that_is_asked_for() -> None:
+    driven = Driven(settings=Settings(nic_test=True)).run()
+    assert driven.stages() == [OF_ALL[0], "measuring the NICs", *OF_ALL[1:]]
+    assert driven.groups("measuring the NICs") == tuple((node,) for node in ALL)
+    (first, *_) = (one for one in driven.asked if one["method"] == "nics")
+    assert (first["stage"], first["ranks"], first["net"], first["planned"][0]) == ("nics", [8], "IB", "mlx5_0:1")
+    assert first["variables"] | {
+        "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_NVLS_ENABLE": "0", "NCCL_MNNVL_ENABLE": "0",
+        "NCCL_NET_DISABLE_INTRA": "0", "NCCL_NET": "IB",
+    } == first["variables"]  # fmt: skip
+    failing = Driven(
+        lambda one: fails() if one["stage"] == "nics" else well(one), settings=Settings(nic_test=True)
+    ).run()
+    assert failing.stages() == driven.stages(), "that is no reason to leave a node out"
+
+
 def test_what_ran_at_the_same_time_has_one_number_and_each_turn_is_asked_once() -> None:
     driven = Driven().run()
     asked = [(one["round"], one["node"]) for one in driven.asked]

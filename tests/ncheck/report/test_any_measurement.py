@@ -25,7 +25,7 @@ TEXTS = (
     "", "\x1b[2J", "<script>alert(1)</script>", "</svg><img src=x onerror=1>", "\"'>&", "a\nb", "x" * 1000, "\u202e",
     "\x00", "é", "[red]x[/red]", "%s {0}", "eth0", "mlx5_0:1", "lo",
 )  # fmt: skip
-STAGES = ("inside", "pair", "rail", "scaling", "all", "")
+STAGES = ("inside", "nics", "pair", "rail", "scaling", "all", "")
 SIZES = (0, 8, 2**20, 2**30, 2**64)
 COUNTS = (0, 1, 2, 3, 17)
 EMPTY = Report(0, (), (), (), LaunchPlan(), (), Probe(ran=False, reason=""), "1.0", 1.0, ("error",))

@@ -28,6 +28,7 @@ DRIVERS: Mapping[str, tuple[str, str]] = {
     "mpirun": ("mpirun", "MPIRUN"),
     "rdma": ("rdma", "RDMA"),
     "diagnostics": ("nccl", "DIAGNOSTICS"),
+    "nics": ("nccl", "OVER_NICS"),
     "gloo": ("cpus", "GLOO"),
     "tcp": ("cpus", "TCP"),
 }

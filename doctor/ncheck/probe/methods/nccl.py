@@ -204,6 +204,36 @@ def _node_rate(context: ProbeContext, node: str, ports: InfinibandFacts | None) 
     return max(speeds, default=0) * 1e6 / 8 or _UNKNOWN_RATE
 
 
+# What leaves NCCL the network alone between the GPUs of one node; the last one is off by default in RCCL.
+_BY_NICS = {
+    "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_NVLS_ENABLE": "0", "NCCL_MNNVL_ENABLE": "0",
+    "NCCL_NET_DISABLE_INTRA": "0",
+}  # fmt: skip
+
+
+class OverNics(Nccl):
+    """NCCL inside one node with its data over the node's NICs: no second node takes part."""
+
+    method = Method.NICS
+    stages: ClassVar = frozenset({Stage.NICS})
+    sizes: ClassVar = {Stage.NICS: _LARGE}
+
+    def unfit(self, context: ProbeContext) -> str:
+        """Return why the NICs are not measured by themselves."""
+        if not context.settings.nic_test:
+            return "--nic-test was not given"
+        if why := unfit_for_nccl(context):
+            return why
+        return "" if context.rdma else "no HCA port carries the job's data"
+
+    def variables(self, context: ProbeContext, node: str, net: str) -> dict[str, str | None]:
+        """Return the plan's variables, and those that leave the network alone."""
+        return {**super().variables(context, node, net), **_BY_NICS}
+
+
+OVER_NICS = OverNics()
+
+
 class Diagnostics(Nccl):
     """NCCL's own diagnostics (2.31 and later), which it runs and prints when a communicator of all ranks starts."""
 
