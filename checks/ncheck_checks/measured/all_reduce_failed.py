@@ -35,7 +35,7 @@ from ncheck.triage.lines import LogLine
 from ncheck.triage.log_clues import clues_in
 
 # These have checks of their own, because they run no operation of --op.
-ELSEWHERE = frozenset({Method.RDMA, Method.DIAGNOSTICS, Method.NICS})
+ELSEWHERE = frozenset({Method.RDMA, Method.DIAGNOSTICS, Method.NICS, Method.LOOPBACK})
 _MOST_EVIDENCE = 9
 _OF_ITS_SHELL = ("export ", "ulimit ")  # what these set is gone when the shell ends in which they are typed
 _IN_JOB = "put into the script of the job, before it starts the ranks"

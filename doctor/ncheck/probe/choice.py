@@ -110,7 +110,7 @@ def _in_use(context: ProbeContext) -> str:
 
 def _names_beside(name: str) -> tuple[str, ...]:
     """Return what runs in addition to a method: the test of RDMA; with NCCL its diagnostics, and the NICs alone."""
-    return ("rdma", "diagnostics", "nics") if name in _ON_GPUS else ("rdma",)
+    return ("rdma", "diagnostics", "nics", "loopback") if name in _ON_GPUS else ("rdma",)
 
 
 def _beside(context: ProbeContext, name: str) -> dict[str, Driver]:

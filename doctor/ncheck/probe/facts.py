@@ -233,7 +233,7 @@ def _answer(step: Step, asked: _Asked, reply: Reply) -> StepAnswer:
         words = printable(reply.reason, LONGEST_MESSAGE) or f"the agent's task ended: {reply.status.value}"
         return _failed(words, late=reply.status is Status.TIMEOUT)
     answer: StepAnswer = decoded(reply.value, StepAnswer)
-    if step.method in {Method.NCCL_TESTS, Method.RDMA} and not answer.failure:
+    if step.method in {Method.NCCL_TESTS, Method.RDMA, Method.LOOPBACK} and not answer.failure:
         if not answer.output:
             raise ValueError("what the program printed is missing")
         answer = with_output(answer, answer.output, step, asked.tool, serves=asked.serves)

@@ -79,7 +79,7 @@ def _probe(
     judged: Standings,
 ) -> Probe:
     results = [result for facts in probed.values() for result in facts.results]
-    first = next((one for one in reversed(ran) if one.step.method not in (Method.RDMA, Method.NICS)), None)
+    first = next((one for one in reversed(ran) if one.step.method not in _BESIDE), None)
     step = first.step if first else results[0].step
     how = f"{_acts(ran, step)} by {_by(first)}" if first else "RDMA between HCA ports"
     return Probe(
@@ -136,6 +136,7 @@ def _implausible(measurements: Sequence[Measurement]) -> Iterator[str]:
             yield f"{one.what}, {fold(one.nodes)}: {excess}: the measurement or the detected hardware is wrong"
 
 
+_BESIDE = frozenset({Method.RDMA, Method.NICS, Method.LOOPBACK})
 _WHERE = {
     Stage.INSIDE: "inside the nodes", Stage.NICS: "by the NICs of each node alone",
     Stage.PAIR: "between some pairs of nodes", Stage.RAIL: "rail by rail",
@@ -156,6 +157,7 @@ def _by(one: Collective) -> str:
         Method.RDMA: "the HCAs alone, no library",
         Method.DIAGNOSTICS: "NCCL's own diagnostics",
         Method.NICS: f"NCCL{number}",
+        Method.LOOPBACK: "the HCAs alone, no library",
     }[one.step.method]
 
 
@@ -171,7 +173,11 @@ def _measurements(ran: Sequence[Collective], expects: Expects, judged: Standings
 def _of_one_op(ran: Sequence[Collective], expects: Expects, judged: Standings) -> Iterator[Measurement]:
     by_stage = {stage: [one for one in ran if one.step.stage is stage] for stage in Stage}
     yield from _inside(by_stage[Stage.INSIDE], expects, judged, "inside the node")
-    yield from _inside(by_stage[Stage.NICS], expects, judged, "inside the node by its NICs alone")
+    by_nics = [one for one in by_stage[Stage.NICS] if one.step.method is Method.NICS]
+    yield from _inside(by_nics, expects, judged, "inside the node by its NICs alone")
+    for one in by_stage[Stage.NICS]:
+        if one.step.method is Method.LOOPBACK:
+            yield _measurement(one, expects, judged, _to_itself(one))
     yield from _best_and_worst(by_stage[Stage.PAIR], expects, judged, "pairs of nodes")
     yield from _best_and_worst(by_stage[Stage.RAIL], expects, judged, "pairs of HCA ports")
     kept = {one.nodes: one.efficiency for one in scaled(ran, lambda one: expects(one).busbw)}
@@ -281,6 +287,20 @@ def _best_and_worst(
         for name, one in _named(good):
             yield replace(one, what=f"{one.what}: {name} of {number} {pairs_of}")
     yield from (one for one in every if one.measured is None)
+
+
+def _to_itself(one: Collective) -> str:
+    """Return which port wrote to itself, from whose memory, and its latency."""
+    result = next(iter(one.results.values()), None)
+    port = result.planned[0] if result and result.planned else "a port"
+    memory = f", from the memory of {result.used[0]}" if result and result.used else ""
+    small = min(one.rows, key=lambda row: row.size) if len(one.rows) > 1 else None
+    times = (
+        f": {small.seconds * 1e6:.3g} us for {small.size} bytes, 99 % within {small.slowest * 1e6:.3g} us"
+        if small
+        else ""
+    )
+    return f"of {port} to itself{memory}{times}"
 
 
 def _between(one: Collective) -> str:

@@ -55,6 +55,7 @@ class Method(str, Enum):
     RDMA = "rdma"  # perftest or ibverbs-utils, one pair of HCA ports
     DIAGNOSTICS = "diagnostics"  # NCCL's own, from 2.31 on
     NICS = "nics"  # NCCL inside one node, over its NICs alone
+    LOOPBACK = "loopback"  # perftest, from one HCA port to itself
 
     @property
     def statistic(self) -> str:
@@ -116,7 +117,7 @@ class Step:
     @property
     def act(self) -> str:
         """What runs, as text: plain sockets and RDMA programs run no operation of --op."""
-        return {Method.TCP: "TCP", Method.RDMA: "RDMA"}.get(self.method, self.op.value)
+        return {Method.TCP: "TCP", Method.RDMA: "RDMA", Method.LOOPBACK: "RDMA"}.get(self.method, self.op.value)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from ncheck.probe.node_result import (
     credible,
 )
 from ncheck.probe.parse.nccl_tests import NcclTestsOutput, NotNcclTestsError, TableRow, parse_nccl_tests
-from ncheck.probe.parse.perftest import Perftest, parse_pingpong, parse_write_bw
+from ncheck.probe.parse.perftest import Perftest, parse_pingpong, parse_write_bw, parse_write_lat
 
 _MOST_LINES = 200
 _NOT_EXECUTABLE, _NO_COMMAND = 126, 127
@@ -46,6 +46,8 @@ def with_output(answer: StepAnswer, output: ProgramOutput, step: Step, tool: str
 
     `tool`: the program's name; `serves`: it was the server of a pair.
     """
+    if step.method is Method.LOOPBACK:
+        return _with_latency(_rdma(answer, output, step, tool, serves=False), output)
     if step.method is Method.RDMA:
         return _rdma(answer, output, step, tool, serves=serves)
     return _nccl_tests(answer, output, step) if step.method is Method.NCCL_TESTS else answer
@@ -166,6 +168,16 @@ def _rdma(answer: StepAnswer, output: ProgramOutput, step: Step, tool: str, *, s
         failure = _failure("connect" if _unmet(found, output) else "write", words, output, late=late)
     rows = (credible(_written(step, found)),) if found.rows and not failure else ()
     return replace(answer, rows=rows, version=tool, failure=failure, log=decoded([*found.errors], Lines))
+
+
+def _with_latency(answer: StepAnswer, output: ProgramOutput) -> StepAnswer:
+    """Return the answer with one row more: the median of small messages; `slowest` is that of 99 %."""
+    found = parse_write_lat(output.stdout)
+    if not found or not answer.rows:
+        return answer
+    least, median, most = (time * 1e-6 for time in (found.least, found.median, found.most))
+    row = Row(found.size, in_place=False, seconds=median, fastest=least, slowest=most)
+    return replace(answer, rows=(credible(row), *answer.rows))
 
 
 def _unmet(found: Perftest, output: ProgramOutput) -> bool:

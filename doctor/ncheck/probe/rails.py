@@ -17,7 +17,7 @@ from ncheck.lazy_dataclass import dataclass
 from ncheck.network.logins import Login, by_ssh
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.node_result import Method, NodeResult, Row, Step, StepFailure
-from ncheck.probe.results import results_by_step
+from ncheck.probe.results import Collective, results_by_step
 from ncheck.text import printable
 
 GATE = 0.9  # of the port's rate: 180 of 200, 360 of 400 Gb/s
@@ -87,10 +87,19 @@ def rail_of(step: Step, results: Mapping[str, NodeResult], infiniband: Mapping[s
     rate = min(rates) if len(rates) == len(ends) else None
     proves = client.version == REACH or failure is not None or row is None
     met = failure is None or (failure.step != MET_BY_TCP and bool(failure.step))
-    return Rail(ends, None if proves or row is None else _gbits(row), rate, failure, met)
+    return Rail(ends, None if proves or row is None else gbits(row), rate, failure, met)
 
 
-def _gbits(row: Row) -> float:
+def loopback_share(one: Collective, infiniband: Mapping[str, InfinibandFacts]) -> float | None:
+    """Return what a port writes to itself over what a healthy one does; None where one of both is unknown."""
+    (node,) = one.step.group
+    result = one.results.get(node)
+    rate = _rate(infiniband, (node, result.planned[0])) if result and result.planned else None
+    return gbits(one.largest) / gate(rate) if one.whole and one.largest and rate else None
+
+
+def gbits(row: Row) -> float:
+    """Return the Gb/s of one size."""
     return row.size * 8 / row.seconds / 1e9
 
 

@@ -10,7 +10,7 @@ from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.model.op import Op
 from ncheck.model.report import Share, Standing, Traffic
 from ncheck.probe.node_result import Method, Stage, Step
-from ncheck.probe.rails import rail_of
+from ncheck.probe.rails import loopback_share, rail_of
 from ncheck.probe.results import Collective, by_op
 from ncheck.probe.search import PairResult, over_sockets, searched
 
@@ -70,6 +70,9 @@ def _standing(
 ) -> Standing:
     if one.busbw is None:
         return Standing.FAILED
+    if one.step.method is Method.LOOPBACK:
+        share = loopback_share(one, infiniband)
+        return Standing.UNKNOWN if share is None else Standing.OK if share >= 1 else Standing.LOW
     if one.step.stage is Stage.RAIL:
         rail = rail_of(one.step, one.results, infiniband)
         known = rail is not None and rail.gbits is not None and rail.rate is not None

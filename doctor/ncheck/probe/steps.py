@@ -448,12 +448,19 @@ def _inside(progress: Progress, _now: float) -> Progress:
 
 
 def _by_nics(progress: Progress, _now: float) -> Progress:
-    """Measure each node by itself again, over its NICs alone."""
-    driver = progress.chosen.beside.get("nics")
-    if not driver:
-        return progress
-    nodes = [node for node in progress.remaining() if driver.ranks(progress.context, Stage.NICS, node) > 1]
-    return replace(progress, waiting=(Round(driver, Stage.NICS, [(node,) for node in nodes], "measuring the NICs"),))
+    """Measure each node by itself again, over its NICs alone, and then each of its HCA ports to itself."""
+    context, remaining, waiting = progress.context, progress.remaining(), list[Round]()
+    if driver := progress.chosen.beside.get("nics"):
+        groups = [(node,) for node in remaining if driver.ranks(context, Stage.NICS, node) > 1]
+        waiting.append(Round(driver, Stage.NICS, groups, "measuring the NICs"))
+    if driver := progress.chosen.beside.get("loopback"):
+        lanes = {(node,): driver.lanes(context, Stage.NICS, (node,)) for node in remaining}
+        waiting += [
+            Round(driver, Stage.NICS, [group for group in lanes if lane < lanes[group]],
+                  f"measuring HCA port {lane + 1} of each node", lane)
+            for lane in range(max(lanes.values(), default=0))
+        ]  # fmt: skip
+    return replace(progress, waiting=tuple(waiting))
 
 
 def _pairs(progress: Progress, _now: float) -> Progress:

@@ -8,11 +8,13 @@ import pytest
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.probe.facts import ProbeFacts
-from ncheck.probe.node_result import Method, Skipped, Stage, StepFailure
+from ncheck.probe.node_result import Method, NodeResult, Row, Skipped, Stage, Step, StepFailure
 from ncheck.steps.judge import judge
 from ncheck_checks.measured.gpu_nic_path_slow import gpu_nic_path_slow
 
 from .bandwidths import part, probed
+
+MIB = 2**20
 
 
 def by_nics(node: str, busbw: float, failure: StepFailure | None = None, planned: tuple[str, ...] = ()) -> Facts:
@@ -63,3 +65,28 @@ def test_what_was_not_tested_is_skipped_and_what_was_left_out_is_unknown() -> No
     }
     assert outcomes(facts) == {"n1": Outcome.SKIPPED, "n2": Outcome.UNKNOWN}
     assert outcomes({"n1": by_nics("n1", 45.0, planned=("mlx9_0:1",))}) == {"n1": Outcome.UNKNOWN}
+
+
+def to_itself(gbits: float, failure: StepFailure | None = None, used: tuple[str, ...] = ("GPU 3",)) -> Facts:
+    step = Step(1, Stage.NICS, Method.LOOPBACK, ("n1",), (1,), (2, MIB))
+    seconds = MIB * 8 / (gbits * 1e9)
+    large = Row(MIB, in_place=False, seconds=seconds, fastest=seconds, slowest=seconds)
+    rows = (Row(2, in_place=False, seconds=1.87e-6, fastest=1.79e-6, slowest=2.03e-6), large)
+    result = NodeResult(step, () if failure else rows, ("mlx5_3:1",), used=used, failure=failure)
+    return probed(result)
+
+
+def test_a_port_that_writes_slowly_to_itself_is_named_with_whose_memory_it_was() -> None:
+    (found,) = judge([gpu_nic_path_slow], {"n1": to_itself(212)}).findings
+    assert (found.nodes, found.message) == (
+        ("n1",), "n1 mlx5_3:1 writes to itself with 212 Gb/s from the memory of GPU 3 (minimum 360)",
+    )  # fmt: skip
+    assert outcomes({"n1": to_itself(391.1)}) == {"n1": Outcome.PASSED}
+    assert outcomes({"n1": to_itself(380)}) == {"n1": Outcome.PASSED}, "which azurehpc-health-checks asks for"
+
+
+def test_a_port_that_cannot_write_is_named_and_one_whose_programs_never_met_is_unknown() -> None:
+    broken = StepFailure("write", "Completion with error at client")
+    (found,) = judge([gpu_nic_path_slow], {"n1": to_itself(1, broken)}).findings
+    assert found.message == "n1 mlx5_3:1 fails to write to itself: Completion with error at client"
+    assert outcomes({"n1": to_itself(1, StepFailure("connect", "Couldn't connect"))}) == {"n1": Outcome.UNKNOWN}

@@ -53,8 +53,8 @@ def test_every_answer_says_what_it_reads() -> None:
 
 
 def test_the_means_that_a_probe_may_take_say_what_they_read() -> None:
-    assert _means(told()) == ["nccl", "gloo", "tcp", "rdma", "diagnostics", "nics"]
-    assert _means(told(probe="nccl-tests")) == ["nccl-tests", "rdma", "diagnostics", "nics"]
+    assert _means(told()) == ["nccl", "gloo", "tcp", "rdma", "diagnostics", "nics", "loopback"]
+    assert _means(told(probe="nccl-tests")) == ["nccl-tests", "rdma", "diagnostics", "nics", "loopback"]
     assert _means(told(probe="tcp")) == ["tcp", "rdma"]
     assert _means(told(probe="none")) == []
 

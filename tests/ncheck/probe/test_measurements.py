@@ -103,6 +103,17 @@ def test_nodes_that_gave_alike_inside_are_told_as_one_and_the_odd_one_by_itself(
     assert {one.unknown for one in made} == {("the NICs' rates",)}
 
 
+def test_a_port_that_wrote_to_itself_is_told_with_its_latency_and_whose_memory_it_was() -> None:
+    alone = Step(2, Stage.NICS, Method.LOOPBACK, ("n1",), (1,), (2, GIB))
+    small = Row(2, in_place=False, seconds=1.87e-6, fastest=1.79e-6, slowest=2.03e-6)
+    result = NodeResult(alone, (small, row(48.9, 1)), ("mlx5_3:1",), used=("GPU 3",))
+    inside = ran(step(Stage.INSIDE, "n1", ranks=8), 470.0)
+    made, probe = measured_with(facts([inside, {"n1": result}]), nothing_known)
+    what = "RDMA of mlx5_3:1 to itself, from the memory of GPU 3: 1.87 us for 2 bytes, 99 % within 2.03 us"
+    assert words(made)[1:] == [(what, 48.9, ("n1",))]
+    assert (probe.means, made[1].by) == ("nccl", "the HCAs alone, no library")
+
+
 def test_of_many_pairs_the_best_the_middle_and_the_worst_are_named_and_all_are_in_the_picture() -> None:
     pairs = [("n1", "n2", 48.0, 1), ("n3", "n4", 21.0, 1), ("n1", "n3", 47.0, 2)]
     made, probe = measured_with(

@@ -59,6 +59,21 @@ def test_the_nics_alone_are_measured_after_each_node_where_that_is_asked_for() -
     assert failing.stages() == driven.stages(), "that is no reason to leave a node out"
 
 
+def test_each_hca_port_writes_to_itself_where_the_program_is_there() -> None:
+    facts: dict[str, dict[FactType, object]] = {
+        "gpu02": {ToolFacts: ToolFacts({"ib_write_bw": Tool("/usr/bin/ib_write_bw")})}
+    }
+    driven = Driven(settings=Settings(nic_test=True), facts=facts).run()
+    ports = [one for one in driven.asked if one["method"] == "loopback"]
+    assert driven.stages()[1:11] == [
+        "measuring the NICs", *(f"measuring HCA port {port} of each node" for port in range(1, 9)), OF_ALL[1],
+    ]  # fmt: skip
+    assert [(one["node"], one["device"], one["planned"], one["serves"]) for one in ports] == [
+        ("gpu02", f"mlx5_{port}", [f"mlx5_{port}:1"], None) for port in range(8)
+    ]
+    assert [one["gpu"]["index"] for one in ports] == list(range(8)), "the nearest one"
+
+
 def test_what_ran_at_the_same_time_has_one_number_and_each_turn_is_asked_once() -> None:
     driven = Driven().run()
     asked = [(one["round"], one["node"]) for one in driven.asked]

@@ -21,6 +21,7 @@ PROGRAMS = {
 # all_reduce_perf_mpi: so NVIDIA's containers call the build with MPI that they have beside the one without.
 WITH_MPI = "_mpi"
 RDMA = ("ib_write_bw", "ibv_rc_pingpong")
+LATENCY = "ib_write_lat"  # installed with ib_write_bw
 _FIRST = PROGRAMS["all-reduce"]
 
 READS = (

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 # Means to the module of doctor/ncheck/probe/agent/ whose `answer` runs it.
 METHODS = {
     "nccl": "nccl", "nccl-tests": "nccl_tests", "gloo": "gloo", "tcp": "tcp", "rdma": "rdma",
-    "diagnostics": "diagnostics", "nics": "nccl",
+    "diagnostics": "diagnostics", "nics": "nccl", "loopback": "rdma",
 }  # fmt: skip
 
 READS = ("each node's part in one step of the probe after the other, by one of these methods",)

@@ -29,6 +29,7 @@ DRIVERS: Mapping[str, tuple[str, str]] = {
     "rdma": ("rdma", "RDMA"),
     "diagnostics": ("nccl", "DIAGNOSTICS"),
     "nics": ("nccl", "OVER_NICS"),
+    "loopback": ("rdma", "LOOPBACK"),
     "gloo": ("cpus", "GLOO"),
     "tcp": ("cpus", "TCP"),
 }

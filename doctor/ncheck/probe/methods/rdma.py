@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.tools import tools_of
+from ncheck.facts.topology import TopologyFacts
 from ncheck.hostlist import fold
 from ncheck.nccl.hca import ipv4_index
+from ncheck.parse.topology_matrix import closest_nics
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.methods.driver import MIB, CannotTakePartError, Driver, NodeTask
 from ncheck.probe.node_result import Method, Stage
@@ -16,6 +19,7 @@ from ncheck.probe.rails import Rail, rails, second_partners
 
 if TYPE_CHECKING:
     from ncheck.model.evidence import JsonValue
+    from ncheck.parse.nvidia_smi import Gpu
     from ncheck.probe.methods.context import ProbeContext
 
 
@@ -120,3 +124,55 @@ def _port(context: ProbeContext, node: str, lane: int) -> HcaPort:
 
 
 RDMA = Rdma()
+
+_SMALL = 2  # bytes, of which the latency is measured
+
+
+class Loopback(Rdma):
+    """One port of each node at a time, to itself: the path between GPU and NIC, without another node."""
+
+    method = Method.LOOPBACK
+    stages: ClassVar = frozenset({Stage.NICS})
+    sizes: ClassVar = {Stage.NICS: (_SMALL, 8 * MIB)}
+    most = 15.0
+
+    def unfit(self, context: ProbeContext) -> str:
+        """Return why no port is tested."""
+        if not context.settings.nic_test:
+            return "--nic-test was not given"
+        able = any(BANDWIDTH in tools_of(context.cluster, node) for node in context.nodes)
+        return "" if able and context.rdma else f"no HCA port carries the job's data, or no node has {BANDWIDTH}"
+
+    def lanes(self, context: ProbeContext, stage: Stage, group: tuple[str, ...]) -> int:  # noqa: ARG002
+        """Return how many ports the node has; 0 without the program."""
+        (node,) = group
+        return len(_ports(context, node)) if BANDWIDTH in tools_of(context.cluster, node) else 0
+
+    def own_arguments(self, context: ProbeContext, task: NodeTask) -> Mapping[str, JsonValue]:
+        """Return the arguments of a pair, for a node that is both of its ends."""
+        port = _port(context, task.node, task.lane)
+        gpu = _nearest_gpu(context, task.node, port.hca)
+        size, first = task.step.sizes[-1], _FIRST_PORT + (task.step.round * _TRIED) % _PORTS
+        return {
+            "tool": BANDWIDTH, "serves": None, "device": port.hca, "hca_port": port.port,
+            "gid": ipv4_index(port) if port.link_layer == "Ethernet" else None,
+            "ports": [first + number for number in range(_TRIED)], "bytes": size,
+            "iterations": _writes(port.rate or 0.0, size),
+            "gpu": {"index": gpu.index, "pci": gpu.pci} if gpu else None,
+        }  # fmt: skip
+
+
+def _nearest_gpu(context: ProbeContext, node: str, hca: str) -> Gpu | None:
+    """Return a GPU of NVIDIA that has this HCA nearest; None if that is not known."""
+    cluster = context.cluster
+    gpus, matrix = cluster.connected_facts(GpuFacts).get(node), cluster.connected_facts(TopologyFacts).get(node)
+    if not gpus or not matrix or gpus.vendor != "NVIDIA":
+        return None
+    for gpu, name in zip(gpus.gpus, matrix.gpus, strict=False):
+        near, _ = closest_nics(matrix, name)
+        if hca in {matrix.legend.get(nic, nic) for nic in near}:
+            return gpu
+    return None
+
+
+LOOPBACK = Loopback()

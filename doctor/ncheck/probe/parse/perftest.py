@@ -23,6 +23,12 @@ _HEADING = expression(r"#bytes\s+#iterations\s+BW peak\[(\w+)/sec\]\s+BW average
 #  65536      5000             97.52              97.44  		   0.185852
 _ROW = expression(r"^\s*(\d{1,19})\s+(\d{1,19})\s+([\d.]{1,20})\s+([\d.]{1,20})(?:\s|$)")
 
+#  #bytes #iterations  t_min[usec]  t_max[usec]  t_typical[usec]  t_avg[usec]  t_stdev[usec]  99% percentile[usec]
+_LATENCY_HEADING = expression(r"#bytes\s+#iterations\s+t_min\[usec\].*t_typical\[usec\].*99% percentile\[usec\]")
+
+#  2       1000          1.79           5.41         1.87     	       1.88        	0.18   		2.03    5.41
+_LATENCY = expression(r"^\s*(\d{1,19})\s+\d{1,19}((?:\s+[\d.]{1,20}){7})(?:\s|$)")
+
 # 8192000 bytes in 0.01 seconds = 6474.94 Mbit/sec
 _PINGPONG = expression(r"^(\d{1,19}) bytes in ([\d.]{1,20}) seconds = ([\d.]{1,20}) Mbit/sec")
 
@@ -53,6 +59,16 @@ class Written:
 
 
 @dataclass(frozen=True)
+class Latency:
+    """One result of ib_write_lat: bytes per message; least, median and 99 % in microseconds."""
+
+    size: int
+    least: float
+    median: float
+    most: float
+
+
+@dataclass(frozen=True)
 class Perftest:
     """One output. `rows` is empty if it has no result; `errors` are its own messages, in order."""
 
@@ -71,10 +87,23 @@ def _rows(lines: list[str]) -> Iterator[Written]:
     for line in lines:
         if heading := _HEADING.search(line):
             unit = 1.0 if heading[1] == "Gb" else _MEBI
+        elif "t_min[usec]" in line:
+            unit = 0.0  # latencies follow
         elif unit and (hit := _ROW.match(line[:_LONGEST])):
             peak, average = (_number(word) * unit for word in (hit[3], hit[4]))
             if average > 0 and math.isfinite(average):
                 yield Written(int(hit[1]), int(hit[2]), peak, average)
+
+
+def parse_write_lat(text: str) -> Latency | None:
+    """Read the first size of ib_write_lat's report; None where there is none."""
+    heading = False
+    for line in plain_text(text).split("\n"):
+        heading = heading or _LATENCY_HEADING.search(line[:_LONGEST]) is not None
+        if heading and (hit := _LATENCY.match(line[:_LONGEST])):
+            least, _, median, _, _, most, _ = map(_number, hit[2].split())
+            return Latency(int(hit[1]), least, median, most) if 0 < least <= median <= most else None
+    return None
 
 
 def parse_pingpong(text: str) -> Perftest:

@@ -33,7 +33,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made: Path = tmp_path_factory.mktemp("tools")
     source = STANDINS / "all_reduce_perf.c"
     subprocess.run(["gcc", "-O1", "-o", str(made / "all_reduce_perf"), str(source)], check=True)
-    shutil.copy(STANDINS / "ib_write_bw", made / "ib_write_bw")
+    for name in ("ib_write_bw", "ib_write_lat"):
+        shutil.copy(STANDINS / "ib_write_bw", made / name)
     return made
 
 
@@ -190,6 +191,33 @@ def test_a_pair_that_falls_silent_is_late_and_one_that_never_met_says_so(folder:
     }  # fmt: skip
     alone: Any = read(PAIR, asked, answer(sources(folder), asked, 1.0))
     assert alone.failure.step == "connect"
+
+
+def to_itself(folder: Path, **environment: str) -> StepAnswer:
+    """Return what a port tells that writes to itself, from the memory of GPU 3 if that can be."""
+    asked: Any = {
+        "method": "loopback", "tool": "ib_write_bw", "device": "mlx5_0", "hca_port": 1, "bytes": 65536, "serves": None,
+        "iterations": 100, "gid": None, "ports": free_ports(3), "timeout": 20.0, "variables": {},
+        "gpu": {"index": 3, "pci": "0000:5d:00.0"},
+    }  # fmt: skip
+    step = Step(1, Stage.NICS, Method.LOOPBACK, ("n1",), (1,), (2, 65536))
+    own = {**asked, "serves": False}  # of which the head knows no more
+    return read(step, own, answer(sources(folder, STANDIN_GBITS="391", **environment), asked, 20.0))
+
+
+def test_a_port_writes_to_itself_from_a_gpu_where_it_can_and_tells_its_latency(folder: Path) -> None:
+    told = to_itself(folder, STANDIN_CUDA_PERFTEST="1")
+    small, large = told.rows
+    assert (told.failure, told.used) == (None, ("GPU 3",))
+    assert (small.size, large.size) == (2, 65536)
+    assert (small.seconds, small.slowest) == pytest.approx((1.87e-6, 2.03e-6))
+    assert large.size * 8 / large.seconds / 1e9 == pytest.approx(391)
+
+
+@pytest.mark.parametrize("built", ["", "fails"])
+def test_a_program_without_cuda_or_whose_gpu_fails_writes_from_the_host(folder: Path, built: str) -> None:
+    told = to_itself(folder, STANDIN_CUDA_PERFTEST=built)
+    assert (told.failure, told.used, [row.size for row in told.rows]) == (None, (), [2, 65536])
 
 
 def test_a_device_whose_name_is_an_option_is_not_run(folder: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.probe.parse.perftest import Perftest, Written, parse_pingpong, parse_write_bw
+from ncheck.probe.parse.perftest import Latency, Perftest, Written, parse_pingpong, parse_write_bw, parse_write_lat
 
 RULE = "---------------------------------------------------------------------------------------\n"
 HEAD = f"""{RULE}                    RDMA_Write BW Test
@@ -21,6 +21,24 @@ GIGABITS = f""" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec] 
 MEBIBYTES = f""" #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]
  65536      5000             11000.00           10986.33\t\t   0.175781
 {RULE}"""
+
+
+LATENCY = """\
+ #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec]
+Conflicting CPU frequency values detected: 1500.000000 != 3100.000000. CPU Frequency is not max.
+ 2       1000          4.70           13.20        4.83     \t       4.82        \t0.00   \t\t4.91    \t13.20
+"""  # noqa: E501  as it is printed
+
+
+def test_the_latency_is_the_median_and_99_percent() -> None:
+    assert parse_write_lat(LATENCY) == Latency(2, 4.70, 4.83, 4.91)
+    for text in (
+        "",
+        LATENCY.replace("99% percentile", "x"),
+        LATENCY.replace("4.91", "1.0"),
+        LATENCY.replace("4.70", "4..7"),
+    ):
+        assert parse_write_lat(text) is None
 
 
 def test_a_report_in_gigabits_is_read_without_conversion() -> None:
