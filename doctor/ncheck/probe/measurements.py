@@ -175,9 +175,8 @@ def _of_one_op(ran: Sequence[Collective], expects: Expects, judged: Standings) -
     yield from _inside(by_stage[Stage.INSIDE], expects, judged, "inside the node")
     by_nics = [one for one in by_stage[Stage.NICS] if one.step.method is Method.NICS]
     yield from _inside(by_nics, expects, judged, "inside the node by its NICs alone")
-    for one in by_stage[Stage.NICS]:
-        if one.step.method is Method.LOOPBACK:
-            yield _measurement(one, expects, judged, _to_itself(one))
+    alone = [one for one in by_stage[Stage.NICS] if one.step.method is Method.LOOPBACK]
+    yield from _best_and_worst(alone, expects, judged, "HCA ports")
     yield from _best_and_worst(by_stage[Stage.PAIR], expects, judged, "pairs of nodes")
     yield from _best_and_worst(by_stage[Stage.RAIL], expects, judged, "pairs of HCA ports")
     kept = {one.nodes: one.efficiency for one in scaled(ran, lambda one: expects(one).busbw)}
@@ -278,7 +277,8 @@ def _best_and_worst(
     """Yield the best, the middle and the worst, or one for all if they are about the same; and each that failed."""
     every = [_measurement(one, expects, judged, _between(one)) for one in ran]
     good = sorted((one for one in every if one.measured is not None), key=_value, reverse=True)
-    number = len({frozenset(one.nodes) for one in good})  # a pair may be measured in several rounds
+    # a pair may be measured in several rounds, and a node has several ports
+    number = len({(frozenset(one.nodes), one.what if len(one.nodes) == 1 else "") for one in good})
     if good and _value(good[0]) - _value(good[-1]) <= ALIKE * _value(good[0]):
         middle = good[len(good) // 2]
         count = f": {number} {pairs_of} with about the same result" if number > 1 else ""
@@ -304,7 +304,9 @@ def _to_itself(one: Collective) -> str:
 
 
 def _between(one: Collective) -> str:
-    """Return where it was measured: between two nodes, or between two of their HCA ports."""
+    """Return where it was measured: between two nodes, between two of their HCA ports, or from one port to itself."""
+    if one.step.method is Method.LOOPBACK:
+        return _to_itself(one)
     ports = [port for node in one.step.group if (result := one.results.get(node)) for port in result.planned[:1]]
     if one.step.stage is Stage.RAIL and ports:
         return f"between {' and '.join(dict.fromkeys(ports))} of two nodes"

@@ -584,7 +584,6 @@ _PARTS: tuple[Part, ...] = (
     _meet,
     _without_late,
     _inside,
-    _by_nics,
     _pairs,
     _rails_again,
     _end_search,
@@ -592,6 +591,7 @@ _PARTS: tuple[Part, ...] = (
     _together,
     _between_groups,
     _diagnose,
+    _by_nics,
     _further_ops,
 )
 

@@ -112,6 +112,9 @@ def test_a_port_that_wrote_to_itself_is_told_with_its_latency_and_whose_memory_i
     what = "RDMA of mlx5_3:1 to itself, from the memory of GPU 3: 1.87 us for 2 bytes, 99 % within 2.03 us"
     assert words(made)[1:] == [(what, 48.9, ("n1",))]
     assert (probe.means, made[1].by) == ("nccl", "the HCAs alone, no library")
+    other = replace(result, step=replace(alone, round=3), planned=("mlx5_4:1",))
+    (_, folded), _ = measured_with(facts([inside, {"n1": result}, {"n1": other}]), nothing_known)
+    assert folded.what.endswith(" within 2.03 us: 2 HCA ports with about the same result")
 
 
 def test_of_many_pairs_the_best_the_middle_and_the_worst_are_named_and_all_are_in_the_picture() -> None:
