@@ -71,6 +71,12 @@ def test_gpus_of_amd_sum_by_rccl_and_the_hip_that_it_brings(measured: DrivenRank
     assert shape(said["beside"]) == ALL_RIGHT
 
 
+def test_one_node_sums_by_its_nics_as_it_does_by_itself(measured: DrivenRanks) -> None:
+    said = measured([0, 1], method="nics", nccl="ib=1", variables={"NCCL_NET": "IB", "NCCL_SOCKET_IFNAME": "=lo"})
+    assert (said["failure"], shape(said)) == (None, ALL_RIGHT)
+    assert any("NET/IB : Using [0]mlx5_0:1/IB" in line for line in said["used"])
+
+
 def test_fewer_gpus_of_amd_than_ranks_are_told(measured: DrivenRanks) -> None:
     said = measured([0, 8], flags=("-DRCCL",), cuda="devices=8")
     words = "a rank wants GPU 8, and this node shows 8: more ranks than GPUs"
