@@ -136,6 +136,7 @@ NOTHING_THERE = {
     "NC740",
     "NC741",
     "NC742",
+    "NC743",
 }
 
 

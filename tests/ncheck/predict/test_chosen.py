@@ -100,7 +100,7 @@ def test_the_tables_that_nccl_printed() -> None:
                     printed = algorithms[algorithm.value.lower()][protocol.value.lower()]
                     assert [cost.latency, cost.bandwidth] == pytest.approx(printed, abs=0.051), (row["source"], op)
                     checked += 1
-    assert checked == 54
+    assert checked == 72
 
 
 def test_the_channels_that_nccl_printed_are_found() -> None:
