@@ -77,7 +77,10 @@ def fell_short(ran: Sequence[Collective], pairs: SlowSearch, expect: Expect) -> 
 
     Where only pairs can be measured it is searched if some links are slow.
     """
-    return bool(pairs.links) if pairs.method.on_cpus else _slow_together(ran, expect)
+    if pairs.method.on_cpus:
+        return bool(pairs.links)
+    shown = {suspect.node for suspect in pairs.slow}  # by pairs: that all are slow together with it is explained
+    return _slow_together([one for one in ran if shown.isdisjoint(one.step.group)], expect)
 
 
 def _ran(probed: Mapping[str, ProbeFacts]) -> Sequence[Collective]:
