@@ -12,8 +12,8 @@ Every all-reduce crosses the boundary, and all ranks wait for it. No node is at 
 
 ## What to type
 `sudo iblinkinfo` shows the links between InfiniBand switches that are down, narrow or slow. On Ethernet `tracepath -n
-NODE` shows the way to a node on the other side; read the uplink counters on the switches of that way. Until it is
-mended, a job whose nodes are all on one side does not cross it.
+NODE` shows the path to a node on the other side; read the uplink counters of the switches on it. Until it is
+repaired, a job whose nodes are all on one side does not cross it.
 """
 
 from __future__ import annotations
