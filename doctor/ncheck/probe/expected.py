@@ -27,6 +27,7 @@ from ncheck.probe.links.nic_links import Rails, by_rdma, by_tcp, nic_sum, of_eac
 from ncheck.probe.node_result import Method, NodeResult, Stage, Step
 from ncheck.probe.results import Collective, busbw
 from ncheck.probe.search import Expect
+from ncheck.text import size
 
 _BARE = NodeHardware()
 NAMED = "--expect"  # the limiting term where the user gives the expected bandwidth
@@ -240,7 +241,6 @@ def _over_sockets(step: Step, parts: Parts) -> Chain:
 LARGE = 2**30
 _MANY = 64  # nodes: with more, the start-up still shows at LARGE
 _MANY_OF_OTHERS = 8  # the same of other operations: half the data, and as many steps as ranks
-_MIB = 2**20
 _STREAMS = frozenset({Method.TCP, Method.RDMA})  # streaming runs at full speed for any size
 _LEAST = 0.005  # seconds at full speed
 _MOST_START = 0.5  # of the time of the largest size: beyond it the links hardly show
@@ -254,13 +254,12 @@ def at_size(ceiling: Ceiling, collective: Collective) -> Ceiling:
         return ceiling
     if largest.size >= LARGE and not many:
         return ceiling
-    start, size = _start(collective), f"{largest.size / _MIB:.4g} MiB"
+    start, named = _start(collective), size(largest.size)
     full = busbw(collective.step, replace(largest, seconds=1.0)) / ceiling.busbw
     if start is None or full < _LEAST or start > _MOST_START * largest.seconds:
-        return unknown(
-            f"the bandwidth of messages of {size}: too small to judge these links (--sizes {'4G,8G' if many else '1G'})"
-        )
-    term = f"{ceiling.term}; at {size}, with {start * 1e3:.2g} ms of start-up"
+        larger = "4G,8G" if many else "1G"
+        return unknown(f"the bandwidth of messages of {named}: too small to judge these links (--sizes {larger})")
+    term = f"{ceiling.term}; at {named}, with {start * 1e3:.2g} ms of start-up"
     return replace(ceiling, busbw=ceiling.busbw * full / (start + full), term=term)
 
 

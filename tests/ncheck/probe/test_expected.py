@@ -494,5 +494,13 @@ def test_more_nodes_need_the_start_up_earlier_than_an_all_reduce() -> None:
     many = {op: of_op(op, OLD, 16) for op in (Op.ALL_REDUCE, Op.ALL_GATHER)}
     assert many[Op.ALL_REDUCE].busbw == 200.0
     assert (many[Op.ALL_GATHER].busbw, many[Op.ALL_GATHER].unknown) == (
-        None, ("the bandwidth of messages of 1024 MiB: too small to judge these links (--sizes 4G,8G)",)
+        None, ("the bandwidth of messages of 1 GiB: too small to judge these links (--sizes 4G,8G)",)
     )  # fmt: skip
+
+
+def test_sizes_above_one_gibibyte_are_in_gibibytes() -> None:
+    names = [f"n{number}" for number in range(16)]
+    run = ran(Stage.ALL, names, 8, planned=places(8), op=Op.ALL_GATHER)
+    rows = tuple(replace(run.rows[0], size=size << 30, seconds=seconds) for size, seconds in ((16, 0.1), (32, 0.19)))
+    found = expected(replace(run, rows=rows), dict.fromkeys(names, OLD))
+    assert found.limited_by.endswith("; at 32 GiB, with 10 ms of start-up")
