@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
@@ -15,6 +15,7 @@ from ncheck.plan.hca import HCA, sort_ports
 from ncheck.plan.inputs import logged_in, rdma_everywhere
 from ncheck.predict.prediction import LARGE, Case, Change, OpPrediction, Part, predicted
 from ncheck.predict.releases import NEWEST
+from ncheck.topology.pcie_width import behind
 
 LEAST = 0.02  # a gain below it is not worth a change
 _FEW = 4  # devices, beyond which each is not tried alone: every try is made for all nodes
@@ -80,8 +81,16 @@ def _share(change: Change) -> float:
 def _ideas(cluster: Cluster, case: Case) -> Iterator[_Idea]:
     yield from _unset(cluster, case)
     yield from _nics(cluster, case)
-    yield from _repaired(case, "bring up {what}", "it is not Active", _raised)
-    yield from _repaired(case, "reseat {what}", "fewer PCIe lanes than it can have", _widened)
+    usual = tuple({port.name: port for part in case.values() for port in part.ports}.values())
+    links = {node: part.hardware.pcie for node, part in case.items() if part.hardware.pcie}
+    worse = {node: tuple(port.name for port in narrow) for node, narrow in behind(links).items()}
+    yield from _repaired(case, "bring up {what}", "it is not Active", lambda _, part: _raised(part, usual))
+    yield from _repaired(
+        case,
+        "reseat {what}",
+        "fewer PCIe lanes than on other nodes",
+        lambda node, part: _widened(part, worse.get(node, ())),
+    )
     yield from _newer(case)
 
 
@@ -123,24 +132,23 @@ def _nics(cluster: Cluster, case: Case) -> Iterator[_Idea]:
         yield _Idea(f"{HCA}, of each node its own", fewer, reason, then)
 
 
-_Repair = Callable[[Part, Sequence[HcaPort]], Iterator[tuple[str, Part]]]
+_Repair = Callable[[str, Part], Iterator[tuple[str, Part]]]
 
 
 def _repaired(case: Case, change: str, reason: str, repair: _Repair) -> Iterator[_Idea]:
     """Yield each device that is repaired alone, where they are few; and all together, for one may hide another."""
-    usual = tuple({port.name: port for part in case.values() for port in part.ports}.values())
-    found = [(node, what, then) for node, part in case.items() for what, then in repair(part, usual)]
+    found = [(node, what, then) for node, part in case.items() for what, then in repair(node, part)]
     for node, what, then in found if len(found) <= _FEW else ():
         yield _Idea(change.format(what=what), (node,), reason, {**case, node: then})
     if len(found) > 1:
         nodes = tuple(dict.fromkeys(node for node, _, _ in found))
         what = f"{found[0][1]} and {len(found) - 1} more"
-        whole = {node: _all_repaired(case[node], usual, repair) for node in nodes}
+        whole = {node: _all_repaired(node, case[node], repair) for node in nodes}
         yield _Idea(change.format(what=what), nodes, reason, {**case, **whole})
 
 
-def _all_repaired(part: Part, usual: Sequence[HcaPort], repair: _Repair) -> Part:
-    while (fixed := next(repair(part, usual), None)) is not None:
+def _all_repaired(node: str, part: Part, repair: _Repair) -> Part:
+    while (fixed := next(repair(node, part), None)) is not None:
         part = fixed[1]
     return part
 
@@ -149,24 +157,27 @@ def _raised(part: Part, usual: Sequence[HcaPort]) -> Iterator[tuple[str, Part]]:
     """Yield the node with a port that carries data on other nodes and is not Active here."""
     own = part.hardware.infiniband.ports if part.hardware.infiniband else ()
     rates = {port.name: port.rate for port in usual}
+    chosen = part.settings[HCA].value if HCA in part.settings else ""
     for port in own if part.ports else ():
         if port.state != "Active" and port.name in rates:
             up = replace(port, state="Active", rate=rates[port.name])
-            ports = tuple(up if one is port else one for one in own)
-            hardware = replace(part.hardware, infiniband=InfinibandFacts(ports, "prediction"))
-            yield port.name, replace(part, hardware=hardware, ports=(*part.ports, up))
+            if selected(chosen, (up,)):
+                ports = tuple(up if one is port else one for one in own)
+                hardware = replace(part.hardware, infiniband=InfinibandFacts(ports, "prediction"))
+                yield port.name, replace(part, hardware=hardware, ports=(*part.ports, up))
 
 
-def _widened(part: Part, _usual: Sequence[HcaPort]) -> Iterator[tuple[str, Part]]:
-    """Yield the node with a link at full width."""
+def _widened(part: Part, worse: Collection[str]) -> Iterator[tuple[str, Part]]:
+    """Yield the node with a link at full width, of those that have less than on other nodes: where all are alike, the
+    slots are wired so.
+    """
     pcie = part.hardware.pcie
     if pcie is None:
         return
-    for name, own in pcie.hcas.items():
-        if any(map(_narrow, own)):
+    for name in worse:
+        if (own := pcie.hcas.get(name)) and _narrow(own[0]):
             yield name, _with(part, replace(pcie, hcas={**pcie.hcas, name: _wide(own)}))
-    for name, own in pcie.gpus.items():
-        if any(map(_narrow, own)):
+        elif (own := pcie.gpus.get(name)) and _narrow(own[0]):
             yield f"the GPU at {name}", _with(part, replace(pcie, gpus={**pcie.gpus, name: _wide(own)}))
 
 
@@ -175,7 +186,8 @@ def _narrow(link: PcieLink) -> bool:
 
 
 def _wide(links: Sequence[PcieLink]) -> tuple[PcieLink, ...]:
-    return tuple(replace(link, width=link.most_width) for link in links)
+    own, *above = links
+    return (replace(own, width=own.most_width), *above)
 
 
 def _with(part: Part, pcie: PcieFacts) -> Part:

@@ -160,8 +160,25 @@ def test_many_faults_are_not_tried_one_by_one() -> None:
     def narrow(own: PcieFacts) -> PcieFacts:
         return replace(own, hcas={name: (replace(links[0], width=8), *links[1:]) for name, links in own.hcas.items()})
 
-    found = predictions(changed(PcieFacts, narrow, "gpu02", "gpu03"))
-    assert brings(found) == [("reseat mlx5_0 and 15 more", ("gpu02", "gpu03"), 2**33, 86)]
+    found = predictions(changed(PcieFacts, narrow, "gpu03"))
+    assert brings(found) == [("reseat mlx5_0 and 7 more", ("gpu03",), 2**33, 86)]
+    alike = predictions(changed(PcieFacts, narrow))
+    assert alike.ops[0].lowered_by[0] == "PCIe x8 of x16 at mlx5_0 of gpu01"
+    assert brings(alike) == []  # the slots are wired so
+
+
+def test_a_port_that_nccl_would_not_use_is_not_brought_up() -> None:
+    down = changed(
+        InfinibandFacts,
+        lambda own: replace(own, ports=tuple(
+            replace(port, state="Down") if port.hca == "mlx5_3" else port for port in own.ports
+        )),
+        "gpu02",
+    )  # fmt: skip
+    assert brings(predictions(down)) == [("bring up mlx5_3:1", ("gpu02",), 2**33, 14)]
+    facts = down.known["gpu02"]
+    excluded = {**facts, EnvironmentFacts: EnvironmentFacts({"NCCL_IB_HCA": "^mlx5_3"}, {})}
+    assert brings(predictions(replace(down, known={**down.known, "gpu02": excluded}))) == []
 
 
 def test_nics_at_the_host_bridge_are_named_and_cost_what_the_model_does_not_know() -> None:
