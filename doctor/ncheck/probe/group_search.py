@@ -72,13 +72,14 @@ class GroupSearch:
         return any(one.crossed_by(nodes, self.grouping.groups) for one in self.found.boundaries)
 
 
-def fell_short(ran: Sequence[Collective], pairs: SlowSearch, expect: Expect) -> bool:
+def fell_short(ran: Sequence[Collective], pairs: SlowSearch, expect: Expect, *, named: bool) -> bool:
     """Return whether nodes are slow together, or hang, and pairs do not show why: only then anything is searched.
 
-    Where only pairs can be measured it is searched if some links are slow.
+    Where only pairs can be measured it is searched if links are slow, and groups are `named` or the links part the
+    nodes: a single slow link may be a busy machine.
     """
     if pairs.method.on_cpus:
-        return bool(pairs.links)
+        return bool(pairs.links if named else parted(pairs))
     shown = {suspect.node for suspect in pairs.slow}  # by pairs: that all are slow together with it is explained
     return _slow_together([one for one in ran if shown.isdisjoint(one.step.group)], expect)
 
@@ -195,6 +196,13 @@ def connected(pairs: SlowSearch) -> list[set[str]]:
             groups = [group for group in groups if group not in touched]
             groups.append(set(meeting.nodes).union(*touched))
     return groups
+
+
+def parted(pairs: SlowSearch) -> list[set[str]]:
+    """Return the groups of nodes that fast pairs connect, if two slow links or more all lie between them."""
+    groups = connected(pairs)
+    inside = any(group.issuperset(link.nodes) for link in pairs.links for group in groups)
+    return [] if inside or len(pairs.links) < FEW else groups
 
 
 # Which groups count

@@ -18,7 +18,7 @@ from ncheck.probe.boundary import BadNode
 from ncheck.probe.expected import expectation
 from ncheck.probe.facts import GroupFacts, ProbeFacts
 from ncheck.probe.gpu_test import SLOW_NODE
-from ncheck.probe.group_search import GroupSearch, connected, fell_short, search_groups
+from ncheck.probe.group_search import GroupSearch, fell_short, parted, search_groups
 from ncheck.probe.links.hardware import NodeHardware
 from ncheck.probe.node_result import NodeResult, Stage
 from ncheck.probe.results import Collective, by_op, collectives
@@ -59,11 +59,11 @@ def search_slow(
     """Search the measured pairs of each operation for slow nodes and links; for groups, what was measured after those
     of the first one. There is one search at least.
     """
-    expect = expectation(hardware)
+    expect, named = expectation(hardware), tuple(named)
     every = [Measured(probed, hardware, own, searched(own, expect)) for own in by_op(collectives(probed)).values()] or [
         Measured(probed, hardware, (), SlowSearch())
     ]
-    if fell_short(every[0].ran, every[0].search, expect):
+    if fell_short(every[0].ran, every[0].search, expect, named=bool(named)):
         every[0] = replace(every[0], groups=search_groups(probed, hardware, named))
     return tuple(one for one in every if one.search.meetings or one.groups) or (every[0],)
 
@@ -130,8 +130,8 @@ def _slow_nodes(seen: Measured, *, on_cpus: bool) -> Iterator[Said]:
 
 def _slow_links(seen: Measured) -> Iterator[Said]:
     links = tuple(link for link in seen.search.links if not (seen.groups and seen.groups.crosses(link.nodes)))
-    if len(links) == len(seen.search.links) and (parts := _parted(seen.search)):
-        yield _crossing(seen, *parts)
+    if len(links) == len(seen.search.links) and len(groups := parted(seen.search)) == 2:  # noqa: PLR2004  two sides
+        yield _crossing(seen, *(tuple(sorted(group)) for group in groups))
     elif len(links) > _MANY:
         named = tuple(dict.fromkeys(node for link in links for node in link.nodes))
         message = f"{len(links)} links between nodes that are fast with others are slow: {_pairs(links)}"
@@ -222,15 +222,6 @@ def _crossing(seen: Measured, one: tuple[str, ...], other: tuple[str, ...]) -> P
     )
     named = tuple(dict.fromkeys(node for link in links for node in link.nodes))
     return _slow_link(message, seen, links, named)
-
-
-def _parted(search: SlowSearch) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Return two groups if all slow links are between them and fast links connect each group; None otherwise."""
-    groups = connected(search)
-    if len(search.links) < 2 or len(groups) != 2:  # noqa: PLR2004  two links between two groups
-        return None
-    one, other = (tuple(sorted(group)) for group in groups)
-    return one, other
 
 
 def _figures(meetings: Sequence[PairResult]) -> str:

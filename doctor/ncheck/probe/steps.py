@@ -531,7 +531,8 @@ def _together(progress: Progress, _now: float) -> Progress:
 def _between_groups(progress: Progress, _now: float) -> Progress | ProbeStep:
     """Where nodes are slow together and pairs do not show why, ask for groups of nodes, and search between them."""
     ran, expect = progress.done(), expectation(progress.hardware())
-    if not progress.remaining() or not fell_short(ran, searched(ran, expect), expect):
+    named = bool(progress.context.settings.run.groups)
+    if not progress.remaining() or not fell_short(ran, searched(ran, expect), expect, named=named):
         return progress
     return replace(progress, parts=(_tests_of_groups, *progress.parts)).asking_groups()
 

@@ -61,6 +61,17 @@ def test_ways_between_two_groups_are_one_finding() -> None:
     )
 
 
+def test_slow_ways_that_are_not_all_between_two_groups_do_not_part_them() -> None:
+    """What parts n[1-6] from n[7-8] are two ways; two more are slow among n[1-6]."""
+    slow: dict[tuple[str, str], float | None] = dict.fromkeys(
+        [("n2", "n3"), ("n6", "n7"), ("n8", "n1"), ("n4", "n5")], 0.5
+    )
+    again = [(*pair, number) for number in (3, 4) for pair in slow] + [("n1", "n3", 3), ("n4", "n6", 4)]
+    found = judge([link_slow], met(8, slow, again)).findings
+    assert all("two groups" not in one.message for one in found)
+    assert sorted(one.nodes for one in found) == [("n2", "n3"), ("n4", "n5"), ("n6", "n7"), ("n8", "n1")]
+
+
 def test_it_is_silent_about_a_way_that_was_slow_once() -> None:
     for again in ([], [("n2", "n1", 3)]):
         judgement = judge([link_slow], met(4, {("n1", "n2"): 0.5}, again))

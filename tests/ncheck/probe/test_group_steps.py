@@ -113,3 +113,24 @@ def test_a_node_that_does_not_say_what_slurm_knows_is_asked_once() -> None:
         (question.key, None) if "scontrol" in question.key else reply(name, question, groups)
     )
     assert [name for name, _ in silent.run().told].count("asking for groups") == 1
+
+
+def over_cpus(*slow: tuple[str, str], named: bool = False) -> Driven:
+    def answer(arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return well(arguments, 1e9 if tuple(sorted(arguments["group"])) in slow else 10e9)
+
+    return Driven(answer, Settings(probe="tcp", run=RunContext(groups=SIDES if named else {}))).run()
+
+
+def asked_for_groups(driven: Driven) -> bool:
+    return "asking for groups" in [name for name, _ in driven.told]
+
+
+def test_over_cpus_slow_links_are_searched_only_where_groups_are_named_or_the_links_part_the_nodes() -> None:
+    """One slow link may be a busy machine. Two that part the nodes are none."""
+    one, two = ("gpu01", "gpu04"), ("gpu02", "gpu03")
+    assert not asked_for_groups(over_cpus())
+    assert not asked_for_groups(over_cpus(named=True))
+    assert not asked_for_groups(over_cpus(one))
+    assert asked_for_groups(over_cpus(one, named=True))
+    assert asked_for_groups(over_cpus(one, two))
