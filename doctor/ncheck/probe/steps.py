@@ -295,7 +295,7 @@ class Progress:
 
     def not_measured(self, driver: Driver, stage: Stage, seconds: float) -> str:
         """Return why a round is skipped, "" if it is not. A driver without any sizes needs none."""
-        if why := driver.lacks(self.context, self.op):
+        if why := driver.lacks(self.context, self.op_of(driver)):
             return why
         if driver.sizes and not self.sizes(driver, stage):
             return "no size fits into the free memory"
@@ -304,15 +304,18 @@ class Progress:
     def steps(self, driver: Driver, stage: Stage, groups: Iterable[tuple[str, ...]], off: str = "") -> tuple[Step, ...]:
         """Return the steps of the next round."""
         sizes, net = self.sizes(driver, stage), driver.net(self.context, stage)
-        op = self.op if driver.ops else Op.ALL_REDUCE
         return tuple(
             Step(
                 self.rounds + 1, stage, driver.method, group,
                 tuple(driver.ranks(self.context, stage, node) for node in group), sizes, driver.launcher,
-                net, self.context.settings.expect, self.context.settings.repeats, op, off,
+                net, self.context.settings.expect, self.context.settings.repeats, self.op_of(driver), off,
             )
             for group in groups
         )  # fmt: skip
+
+    def op_of(self, driver: Driver) -> Op:
+        """Return the operation that its steps run: an all-reduce where it measures the network itself."""
+        return self.op if driver.ops else Op.ALL_REDUCE
 
     def sizes(self, driver: Driver, stage: Stage) -> tuple[int, ...]:
         """Return the sizes of a stage: those that --sizes names for a node by itself and for all, the usual else.

@@ -217,6 +217,7 @@ class OverNics(Nccl):
     method = Method.NICS
     stages: ClassVar = frozenset({Stage.NICS})
     sizes: ClassVar = {Stage.NICS: _LARGE}
+    ops: ClassVar = frozenset()
 
     def unfit(self, context: ProbeContext) -> str:
         """Return why the NICs are not measured by themselves."""
