@@ -3,7 +3,8 @@
 ## What it finds
 Nodes in which an operation (all-reduce, or what --op names) reaches less than 0.85 of what nodes of the same GPU model
 usually reach inside the node. It compares only nodes without an expected bandwidth, because part of the chain is
-unknown: a new GPU model, or PCIe links that cannot be read.
+unknown: a new GPU model, or PCIe links that cannot be read. Messages so small that their start-up takes most of the
+time are not compared.
 
 ## Why it matters
 Equal nodes differ by a few percent. A node below that has a throttled GPU or broken links.
@@ -39,7 +40,9 @@ def bandwidth_below_peers(cluster: Cluster) -> Iterator[Problem | NotApplicable]
     compared = {key: values for key, values in groups.items() if len(values) > 1}
     among = {node for values in compared.values() for node in values}
     if apart := tuple(node for node in cluster.names if node not in among):
-        yield NotApplicable("no other node of its kind was measured without an expected bandwidth", apart)
+        yield NotApplicable(
+            "no other node of its kind was measured without an expected bandwidth, by large messages", apart
+        )
     low: dict[str, list[str]] = {}  # what is slow inside a node, in any operation
     for (_, _, op), values in compared.items():
         usual = usual_inside(values.values())

@@ -25,7 +25,7 @@ from ncheck.probe.links.gpu_links import COPIED, carries_nvls_tree, inside, insi
 from ncheck.probe.links.hardware import NodeHardware
 from ncheck.probe.links.nic_links import Rails, by_rdma, by_tcp, nic_sum, of_each_rank, one_rail, rails_of
 from ncheck.probe.node_result import Method, NodeResult, Stage, Step
-from ncheck.probe.results import Collective, busbw
+from ncheck.probe.results import LARGE, MOST_START, Collective, busbw, start_up
 from ncheck.probe.search import Expect
 from ncheck.text import size
 
@@ -238,12 +238,10 @@ def _over_sockets(step: Step, parts: Parts) -> Chain:
     yield from ((node, by_tcp(node, held, result)) for node, held, result in parts)
 
 
-LARGE = 2**30
 _MANY = 64  # nodes: with more, the start-up still shows at LARGE
 _MANY_OF_OTHERS = 8  # the same of other operations: half the data, and as many steps as ranks
 _STREAMS = frozenset({Method.TCP, Method.RDMA})  # streaming runs at full speed for any size
 _LEAST = 0.005  # seconds at full speed
-_MOST_START = 0.5  # of the time of the largest size: beyond it the links hardly show
 
 
 def at_size(ceiling: Ceiling, collective: Collective) -> Ceiling:
@@ -254,24 +252,10 @@ def at_size(ceiling: Ceiling, collective: Collective) -> Ceiling:
         return ceiling
     if largest.size >= LARGE and not many:
         return ceiling
-    start, named = _start(collective), size(largest.size)
+    start, named = start_up(collective), size(largest.size)
     full = busbw(collective.step, replace(largest, seconds=1.0)) / ceiling.busbw
-    if start is None or full < _LEAST or start > _MOST_START * largest.seconds:
+    if start is None or full < _LEAST or start > MOST_START * largest.seconds:
         larger = "4G,8G" if many else "1G"
         return unknown(f"the bandwidth of messages of {named}: too small to judge these links (--sizes {larger})")
     term = f"{ceiling.term}; at {named}, with {start * 1e3:.2g} ms of start-up"
     return replace(ceiling, busbw=ceiling.busbw * full / (start + full), term=term)
-
-
-def _start(collective: Collective) -> float | None:
-    """Return the start-up time in seconds, fitted to the two largest sizes; None if that is not possible.
-
-    For each size the row counts that Collective.largest prefers; those of gloo are all in place.
-    """
-    by_size = {row.size: row for row in sorted(collective.rows, key=lambda row: not row.in_place)}
-    rows = [by_size[size] for size in sorted(by_size)[-2:]]
-    if len(rows) < 2 or rows[1].seconds <= rows[0].seconds:  # noqa: PLR2004  it takes two for a slope
-        return None
-    small, large = rows
-    slope = (large.seconds - small.seconds) / (large.size - small.size)
-    return max(0.0, large.seconds - slope * large.size)

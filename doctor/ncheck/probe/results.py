@@ -18,6 +18,8 @@ from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue
 from ncheck.triage.log_clues import clues_in
 
+LARGE = 2**30  # bytes: from here on the start-up hardly shows
+MOST_START = 0.5  # of the time of the largest size: beyond it the links hardly show
 _ALIKE = 2.0  # the factor by which the nodes' times of one operation may differ
 
 
@@ -69,6 +71,28 @@ def spread(step: Step, row: Row) -> float | None:
     if row.timing is None or row.timing.repeats == 1 or step.method.statistic != "median":
         return None
     return (row.slowest - row.fastest) / row.seconds
+
+
+def start_up(collective: Collective) -> float | None:
+    """Return the start-up time in seconds, fitted to the two largest sizes; None if that is not possible.
+
+    For each size the row counts that Collective.largest prefers; those of gloo are all in place.
+    """
+    by_size = {row.size: row for row in sorted(collective.rows, key=lambda row: not row.in_place)}
+    rows = [by_size[size] for size in sorted(by_size)[-2:]]
+    if len(rows) < 2 or rows[1].seconds <= rows[0].seconds:  # noqa: PLR2004  it takes two for a slope
+        return None
+    small, large = rows
+    slope = (large.seconds - small.seconds) / (large.size - small.size)
+    return max(0.0, large.seconds - slope * large.size)
+
+
+def limited_by_links(one: Collective) -> bool:
+    """Return whether its messages were so large that the links limited them, and not only the start-up."""
+    largest, start = one.largest, start_up(one)
+    return largest is not None and (
+        largest.size >= LARGE or (start is not None and start <= MOST_START * largest.seconds)
+    )
 
 
 def results_by_step(probed: Mapping[str, ProbeFacts]) -> dict[Step, dict[str, NodeResult]]:

@@ -23,7 +23,7 @@ from ncheck.probe.links.ceiling import Component
 from ncheck.probe.links.hardware import NodeHardware
 from ncheck.probe.links.nic_links import by_rdma
 from ncheck.probe.node_result import NodeResult, Stage
-from ncheck.probe.results import Collective, by_op, collectives, named, spread
+from ncheck.probe.results import Collective, by_op, collectives, limited_by_links, named, spread
 from ncheck.probe.search import Expect, Suspect, searched
 from ncheck.probe.standing import of_share, usual_inside
 
@@ -308,7 +308,8 @@ def _fix(one: Comparison, seen: Sequence[Observation], hardware: Mapping[str, No
 
 def inside_runs(ran: Iterable[Collective]) -> list[Collective]:
     """Return what ran inside nodes and measured links between GPUs."""
-    return [one for one in ran if one.step.stage is Stage.INSIDE and one.step.world > 1 and one.busbw is not None]
+    inside = (one for one in ran if one.step.stage is Stage.INSIDE and one.step.world > 1 and one.busbw is not None)
+    return [one for one in inside if limited_by_links(one)]
 
 
 def inside_share(node: str, ran: Iterable[Collective], hardware: Mapping[str, NodeHardware]) -> float | None:

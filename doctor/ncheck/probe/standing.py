@@ -11,7 +11,7 @@ from ncheck.model.op import Op
 from ncheck.model.report import Share, Standing, Traffic
 from ncheck.probe.node_result import Method, Stage, Step
 from ncheck.probe.rails import loopback_share, rail_of
-from ncheck.probe.results import Collective, by_op
+from ncheck.probe.results import Collective, by_op, limited_by_links
 from ncheck.probe.search import PairResult, over_sockets, searched
 
 # Shares of the expected bandwidth. Healthy systems reach 0.93 to 1.0 of it.
@@ -126,7 +126,8 @@ def _below_peers(
     """Yield the standing of what ran inside nodes without an expectation, beside nodes of the same kind."""
     groups: dict[tuple[int, Method, Op, str], list[Collective]] = {}
     for one in ran:
-        if one.step.stage is Stage.INSIDE and one.step.world > 1 and one.busbw is not None and expect(one) is None:
+        measured = one.step.world > 1 and one.busbw is not None and limited_by_links(one)
+        if one.step.stage is Stage.INSIDE and measured and expect(one) is None:
             kind = kinds.get(one.step.group[0], "")
             groups.setdefault((one.step.world, one.step.method, one.step.op, kind), []).append(one)
     for same in (same for same in groups.values() if len(same) > 1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ncheck.model.cluster import Facts
 from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.model.op import Op
-from ncheck.probe.node_result import Stage
+from ncheck.probe.node_result import Method, NodeResult, Row, Stage, Step
 from ncheck.steps.judge import judge
 from ncheck_checks.measured.bandwidth_below_peers import bandwidth_below_peers
 
@@ -53,3 +53,20 @@ def test_each_operation_is_compared_with_itself() -> None:
     assert judge([bandwidth_below_peers], both(well, new(Op.ALL_TO_ALL, n1=600.0, n2=610.0, n3=620.0))).findings == []
     (finding,) = judge([bandwidth_below_peers], both(well, new(Op.ALL_TO_ALL, **slow))).findings
     assert (finding.nodes, finding.message) == (("n3",), "all-to-all inside n3: 300 GB/s, its peers 605 (0.50)")
+
+
+def test_small_messages_whose_start_up_is_most_of_their_time_are_not_compared() -> None:
+    """Boards whose links are known have no expectation for these either."""
+    sizes = (1024, 65536)
+    nodes = {
+        node: probed(
+            NodeResult(
+                Step(1, Stage.INSIDE, Method.NCCL, (node,), (8,), sizes),
+                tuple(Row(size, in_place=False, seconds=time, fastest=time, slowest=time) for size in sizes
+                      for time in [start + size / 300e9]),
+            )
+        )
+        for node, start in (("n1", 20e-6), ("n2", 21e-6), ("n3", 26e-6))
+    }  # fmt: skip
+    judgement = judge([bandwidth_below_peers], nodes)
+    assert (judgement.findings, {one.outcome for one in judgement.verdicts}) == ([], {Outcome.SKIPPED})
