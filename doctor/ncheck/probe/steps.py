@@ -356,7 +356,9 @@ class Progress:
             ops = self.context.settings.ops
             left = whole = left / (len(ops) - ops.index(self.op))
         diagnoses = driver.method is Method.DIAGNOSTICS
-        if last and stage not in (Stage.ALL, Stage.BOUNDARY) and not diagnoses and len(self.context.nodes) >= _FEW:
+        ended = stage is Stage.NICS and len(self.context.settings.ops) == 1  # all nodes together were measured
+        before = stage not in (Stage.ALL, Stage.BOUNDARY) and not diagnoses and not ended
+        if last and before and len(self.context.nodes) >= _FEW:
             kept = min(KEPT * whole, self.longest(last))
         return left - PATIENCE - kept
 

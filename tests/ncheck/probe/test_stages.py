@@ -49,6 +49,8 @@ def test_the_nics_alone_are_measured_last_where_that_is_asked_for() -> None:
     assert driven.groups("measuring the NICs") == tuple((node,) for node in ALL)
     (first, *_) = (one for one in driven.asked if one["method"] == "nics")
     assert (first["stage"], first["ranks"], first["net"], first["planned"][0]) == ("nics", [8], "IB", "mlx5_0:1")
+    late = Driven(settings=Settings(nic_test=True, probe_time=60.0), seconds=7.0).run()
+    assert late.stages()[-1] == "measuring the NICs", "no time is kept for what is measured already"
     others = Driven(settings=Settings(nic_test=True, ops=(Op.ALL_TO_ALL, Op.BROADCAST))).run().asked
     assert {one["op"] for one in others if one["method"] == "nics"} == {"all-reduce"}, "by which the NICs are judged"
     assert first["variables"] | {
