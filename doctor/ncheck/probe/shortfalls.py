@@ -438,8 +438,8 @@ def _ports(result: NodeResult, hardware: NodeHardware) -> list[HcaPort]:
 class Scaled:
     """A number of nodes with their bus bandwidth in GB/s, and its share of the expected one (None: unknown).
 
-    `efficiency` is the share that they keep of `best`, the group of fewer nodes with the highest bandwidth; None if
-    there is nothing to compare with.
+    `size`: the largest message in bytes. `efficiency` is the share that they keep of `best`, the group of fewer nodes
+    with the highest bandwidth; None if there is nothing to compare with.
     """
 
     nodes: tuple[str, ...]
@@ -447,6 +447,7 @@ class Scaled:
     share: float | None
     ranks: int
     results: Mapping[str, NodeResult]
+    size: int
     op: Op = Op.ALL_REDUCE
     efficiency: float | None = None
     best: Scaled | None = None
@@ -475,7 +476,8 @@ _SAME_WITH_MORE = frozenset({Op.ALL_REDUCE, Op.ALL_GATHER, Op.REDUCE_SCATTER, Op
 def _scaled(one: Collective, expect: Expect) -> Scaled:
     should, reached = expect(one), one.busbw or 0.0
     share = min(1.0, reached / should) if should else None
-    return Scaled(one.step.group, reached, share, one.step.world, one.results, one.step.op)
+    size = one.largest.size if one.largest else 0
+    return Scaled(one.step.group, reached, share, one.step.world, one.results, size, one.step.op)
 
 
 def _middle(alone: list[Scaled]) -> list[Scaled]:
@@ -499,7 +501,7 @@ def _kept(one: Scaled, fewer: Scaled) -> float | None:
         return one.share / fewer.share if fewer.share else None
     if len(fewer.nodes) == 1 or one.ranks * len(fewer.nodes) != fewer.ranks * len(one.nodes):
         return None
-    if one.op not in _SAME_WITH_MORE:
+    if one.op not in _SAME_WITH_MORE or one.size < fewer.size:
         return None
     least = fewer.busbw
     if len(fewer.nodes) == 2 and one.op is Op.ALL_REDUCE:  # noqa: PLR2004  two-node rule: 2R(n-1)/n at most, where more nodes have R

@@ -46,6 +46,14 @@ def test_one_node_is_compared_only_where_it_is_known_what_to_expect() -> None:
     assert efficiencies(run(1, 480.0), run(4, 100.0)) == [None, None]
 
 
+def test_more_nodes_that_only_had_time_for_smaller_messages_are_not_compared_where_nobody_knows() -> None:
+    few, more = run(2, 100.0), run(4, 30.0)
+    (row,) = more.rows
+    small = replace(more, rows=(replace(row, size=row.size // 16, seconds=row.seconds / 16),))
+    assert efficiencies(few, more) == [None, 0.562]
+    assert efficiencies(few, small) == [None, None]
+
+
 @pytest.mark.parametrize(("ranks", "efficiency"), [(8, 1.875), (1, 1.0)])
 def test_two_nodes_count_as_if_a_tree_had_carried_them_where_nobody_knows(ranks: int, efficiency: float) -> None:
     """A tree between two nodes of 8 makes 2R(n-1)/n of R: 1.875. With one rank each it makes no more than R."""
