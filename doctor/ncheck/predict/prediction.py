@@ -336,7 +336,9 @@ def _machines(case: Case, rules: Rules, version: str) -> list[Machine]:
         raise UnknownError(f"how NCCL joins {domains.count} NVLink domains is not predicted")
     several = len(case) > 1 and not domains.count
     if several and not all(part.ports for part in case.values()):
-        raise UnknownError("data goes by sockets, and how far their interfaces are from the GPUs is not known")
+        raise UnknownError(
+            "as far as is known, data goes by sockets, and how far their interfaces are from the GPUs is not known"
+        )
     machines = [
         machine_of(name, part.hardware, part.ranks, part.ports if several else (), part.settings, part.direct, rules)
         for name, part in case.items()

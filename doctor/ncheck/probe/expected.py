@@ -23,7 +23,7 @@ from ncheck.probe.links.ceiling import Ceiling, Component, lowest, unknown
 from ncheck.probe.links.domains import Domains, across, domains_of
 from ncheck.probe.links.gpu_links import COPIED, carries_nvls_tree, inside, inside_by
 from ncheck.probe.links.hardware import NodeHardware
-from ncheck.probe.links.nic_links import Rails, by_rdma, by_tcp, nic_sum, of_each_rank, one_rail, rails_of
+from ncheck.probe.links.nic_links import Rails, by_few_gpus, by_rdma, by_tcp, nic_sum, of_each_rank, one_rail, rails_of
 from ncheck.probe.node_result import Method, NodeResult, Stage, Step
 from ncheck.probe.results import LARGE, MOST_START, Collective, busbw, start_up
 from ncheck.probe.search import Expect
@@ -193,12 +193,14 @@ def _by_all_rails(step: Step, parts: Parts, domains: Domains) -> Chain:
     peers = max((len(rails.used) for rails in known), default=0)
     fastest = max((port.rate or 0.0 for rails in known for port in rails.used), default=0.0)
     factor, why = _carried(step, parts, domains)
-    for node, held, _ in parts:
+    for (node, held, _), ranks in zip(parts, step.ranks, strict=True):
         rails = found[node]
         if not isinstance(rails, Rails):
             yield node, rails
             continue
         nics = nic_sum(node, held, rails, peers, fastest)
+        if bus := by_few_gpus(node, held, ranks):
+            nics = lowest((nics, bus))
         lowered = (*nics.lowered_by, domains.without) if domains.without else nics.lowered_by
         busbw = factor * (nics.busbw or 0.0)
         yield node, replace(nics, busbw=busbw, term=f"{nics.term}{why}", lowered_by=lowered)

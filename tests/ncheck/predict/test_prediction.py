@@ -147,6 +147,20 @@ def test_a_narrow_slot_is_named_with_what_it_costs() -> None:
     assert brings(found) == [("reseat mlx5_3", ("gpu03",), 2**33, 6)]
 
 
+@pytest.mark.parametrize(
+    ("slots", "limit"),
+    [
+        ((8, 8, 8, 8), (396, "NIC sum: 8 x 400 Gb/s")),
+        ((2, 2, 2, 2), (107, "PCIe 5.0 x16 of GPU 0, of 2 ranks")),
+        ((8, 8, 8, 1), (54, "PCIe 5.0 x16 of GPU 0")),
+    ],
+)
+def test_few_gpus_of_a_node_fill_no_more_than_their_own_links(slots: tuple[int, ...], limit: tuple[int, str]) -> None:
+    nodes = tuple(replace(node, slots=count) for node, count in zip(HEALTHY.nodes, slots, strict=True))
+    one = predictions(replace(HEALTHY, nodes=nodes)).ops[0]
+    assert (round(one.rows[-1].busbw or 0), one.limited_by) == limit
+
+
 def test_two_faults_of_which_one_hides_the_other_are_named_together() -> None:
     def down(own: InfinibandFacts) -> InfinibandFacts:
         first, *others = own.ports

@@ -79,6 +79,25 @@ def nic_sum(node: str, hardware: NodeHardware, rails: Rails, peers: int, fastest
     return Ceiling(total, f"NIC sum: {_rates(rails.used)}", lowered_by, component=Component.NIC, narrow=narrow)
 
 
+def by_few_gpus(node: str, hardware: NodeHardware, ranks: int) -> Ceiling | None:
+    """Return what the PCIe links of the GPUs in use carry together, where a node has more GPUs than ranks; None where
+    all are in use, or that is not known. A machine has NICs for all of its GPUs.
+    """
+    gpus = hardware.gpus.gpus if hardware.gpus else ()
+    if not hardware.pcie or ranks >= len(gpus):
+        return None
+    used = sorted(gpus, key=lambda gpu: gpu.index)[:ranks]
+    buses = [to_device(f"GPU {gpu.index}", node, hardware.pcie.gpus.get(gpu.pci, ()), idle=True) for gpu in used]
+    slowest = lowest(bus for bus in buses if bus)
+    if slowest.busbw is None or not all(buses):
+        return None
+    return (
+        replace(slowest, busbw=ranks * slowest.busbw, term=f"{slowest.term}, of {ranks} ranks")
+        if ranks > 1
+        else slowest
+    )
+
+
 def of_each_rank(node: str, hardware: NodeHardware, rails: Rails, ranks: int) -> Ceiling:
     """Return what the NIC of each rank gives, where each has one to itself or shares it; the slowest counts."""
     used = rails.used
