@@ -101,6 +101,12 @@ def _shared(folder: Path, environment: JobEnvironment) -> str | None:
     return str(folder) if on and on["network"] else None
 
 
+def refuse_nodes(context: click.Context, recording: str, nodes: tuple[str, ...], flags: Mapping[str, object]) -> None:
+    """Refuse nodes beside a recording, which names its own."""
+    if named := [word for word in (*nodes, flags["hosts"], "--slurm" if flags["slurm"] else None) if word]:
+        raise click.UsageError(f"--from {recording} names the nodes: remove {named[0]}", context)
+
+
 def nodes_file(context: click.Context, arguments: tuple[str, ...]) -> str | None:
     """Return the one nodes file of a command line. Raises InventoryError, with a similar name, if it does not exist."""
     if not arguments:

@@ -17,6 +17,7 @@ from ncheck.cli.examine import (
     examined,
     language_for,
     nodes_file,
+    refuse_nodes,
     say,
     say_dropped,
     say_unused_ignores,
@@ -73,9 +74,8 @@ def plan(
     code is 1 (--for env prints the word false, so that eval fails too); --force prints the plan anyway.
     """  # noqa: D301  click ends a paragraph's folding at \b
     if recording is not None:
-        if named := [word for word in (*nodes, flags["hosts"]) if word]:
-            raise click.UsageError(f"--from {recording} names the nodes: remove {named[0]}", context)
-        given = {**flags, "local": True, "slurm": None, "program": program_of(context)}
+        refuse_nodes(context, recording, nodes, flags)
+        given = {**flags, "local": True, "program": program_of(context)}
         return plan_from(recording, given, as_json=output == "json")
     given = {**flags, "nodes_file": nodes_file(context, nodes), "program": program_of(context)}
     settings = replace(settings_of(given), select=(), probe="none")  # all checks run before a command line is printed

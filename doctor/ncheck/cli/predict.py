@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import click
 
-from ncheck.cli.examine import nodes_file, observer_for, print_in, say, settings_of
+from ncheck.cli.examine import nodes_file, observer_for, print_in, refuse_nodes, say, settings_of
 from ncheck.cli.options import (
     CONFIG,
     JOB,
@@ -73,8 +73,12 @@ def predict(  # noqa: PLR0913, PLR0917  the options
         return _training(context, model, outputs, {**flags, "compute": compute})
     if compute is not None and model is None:
         raise click.UsageError("--compute is about a model: add --model", context)
-    if recording is not None and (named := [word for word in (*nodes, flags["hosts"]) if word]):
-        raise click.UsageError(f"--from {recording} names the nodes: remove {named[0]}", context)
+    if model is not None and (own := next((name for name in ("ops", "sizes") if flags[name]), None)):
+        raise click.UsageError(
+            f"--model says which operations and sizes there are: remove {_flag(context, own)}", context
+        )
+    if recording is not None:
+        refuse_nodes(context, recording, nodes, flags)
     from ncheck.pipeline import look, look_again
     from ncheck.plan.inputs import unreachable
     from ncheck.predict.cluster import FACTS, predict_cluster
@@ -83,7 +87,7 @@ def predict(  # noqa: PLR0913, PLR0917  the options
 
     run, seconds = (training_run(model) if model is not None else None), seconds_of(compute)
     if recording is not None:
-        settings = settings_of({**flags, "local": True, "slurm": None})
+        settings = settings_of({**flags, "local": True})
         cluster = look_again(recording, FACTS)
     else:
         settings = settings_of({**flags, "nodes_file": nodes_file(context, nodes)})
@@ -108,7 +112,12 @@ def _training(context: click.Context, model: str, outputs: tuple[str, ...], give
     from ncheck.predict.training import StepPrediction, exchanges, training_run
 
     if other := next((name for name, value in given.items() if value not in (None, (), "")), None):
-        raise click.UsageError(f"--model without nodes counts bytes alone: remove {other}, or name the nodes", context)
+        flag = _flag(context, other)
+        raise click.UsageError(f"--model without nodes counts bytes alone: remove {flag}, or name the nodes", context)
     run = training_run(model)
     print_in(FORMS, outputs, StepPrediction(run, exchanges(run)))
     return EXIT_CLEAN
+
+
+def _flag(context: click.Context, name: str) -> str:
+    return next(parameter.opts[-1] for parameter in context.command.params if parameter.name == name)

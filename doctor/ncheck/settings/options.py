@@ -296,13 +296,13 @@ class Settings:
     sizes: tuple[int, ...] = _row(
         (), PROBE, "--sizes", read.sizes, "SIZES",
         "Bytes per rank: 8-1G for all powers of two, or 1M,64M,1G.  [a few sizes up to 1G, if memory allows]",
-        python="str | Sequence[int]",
+        repeated=True, python="str | Sequence[int]",
     )
     ops: tuple[Op, ...] = _row(
         (Op.ALL_REDUCE,), PROBE, "--op", read.ops, "OPS",
         "What is measured, one after the other: all-reduce, all-gather, reduce-scatter, all-to-all, broadcast, "
         "send-recv; training: the first three; moe: the first four.  [all-reduce]",
-        python="str | Sequence[str]",
+        repeated=True, python="str | Sequence[str]",
     )
     repeats: int = _row(
         REPEATS, PROBE, "--repeats", read.whole(1, _MOST_REPEATS), "N",

@@ -159,7 +159,8 @@ def ops(value: object) -> tuple[Op, ...]:
 
     Without the hyphens they are known, too: "alltoall", as programs call them.
     """
-    words = value if isinstance(value, (list, tuple)) else text(value).split(",")
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    words = [word for one in values for word in text(one).split(",")]
     known = {op.value: (op,) for op in Op} | SETS
     plain = {name.replace("-", ""): found for name, found in known.items()}
     ops: list[Op] = []

@@ -119,6 +119,13 @@ def test_the_same_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     }  # fmt: skip
 
 
+def test_operations_and_sizes_that_are_given_twice_are_joined(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "--from", str(RECORDED / "healthy-4x8-h100"), "-o", "json", "--sizes"
+    twice = told(capsys, *words, "8G", "--sizes", "1M", "--op", "broadcast", "--op", "all-reduce,broadcast")
+    assert twice == told(capsys, *words, "1M,8G", "--op", "broadcast,all-reduce")
+    assert [one["op"] for one in json.loads(twice[1])["ops"]] == ["broadcast", "all-reduce"]
+
+
 def test_a_healthy_cluster_gains_by_no_change() -> None:
     assert brings(predictions(HEALTHY, Op.ALL_REDUCE, Op.ALL_GATHER)) == []
 
@@ -295,6 +302,7 @@ def test_without_rdma_nothing_is_said_of_the_choice(capsys: pytest.CaptureFixtur
         (("--sizes", "big"), "--sizes: 'big' is not a size"),
         (("-o", "xml", "--from", str(RECORDED / "healthy-4x8-h100")), "-o: expected one of text, json, not 'xml'"),
         (("nodes.txt", "--from", "x"), "--from x names the nodes: remove nodes.txt"),
+        (("--slurm", "--from", "x"), "--from x names the nodes: remove --slurm"),
         (("--from", "nowhere"), "nowhere: No such file or directory"),
     ],
 )

@@ -265,7 +265,10 @@ def test_the_share_of_communication_and_what_it_goes_to(capsys: pytest.CaptureFi
     (("--from", HEALTHY, "--model", f"{SMALL},dp=8"), "--model: dp x tp x pp x cp needs 8 GPUs, and the nodes have 32"),
     (("--from", HEALTHY, "--model", f"{SMALL},dp=32", "--compute", "1.2"),
      "--compute: expected a time such as 1.2s or 800ms, not '1.2'"),
-    (("--model", f"{SMALL},dp=32", "--compute", "1s"), "--model without nodes counts bytes alone: remove compute"),
+    (("--model", f"{SMALL},dp=32", "--compute", "1s"), "--model without nodes counts bytes alone: remove --compute"),
+    (("--model", f"{SMALL},dp=32", "--slots", "8"), "--model without nodes counts bytes alone: remove --slots"),
+    (("--from", HEALTHY, "--model", f"{SMALL},dp=32", "--op", "all-gather"),
+     "--model says which operations and sizes there are: remove --op"),
     (("--from", HEALTHY, "--compute", "1s"), "--compute is about a model: add --model"),
 ])  # fmt: skip
 def test_a_time_that_cannot_be_is_one_clear_line(
