@@ -6,9 +6,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
+from ncheck.predict.table import took
 from ncheck.predict.training import SHARDED, Exchange, StepPrediction, Timed, TrainingRun
 from ncheck.report.tables import aligned
-from ncheck.text import printable
+from ncheck.text import moved, printable
 
 _HEADS = ("what", "operation", "group", "calls", "of each", "one GPU sends")
 _TIMED = ("nodes x ranks", "time")
@@ -25,7 +26,8 @@ def as_text(step: StepPrediction) -> str:
     if step.timed:
         heads = (*_HEADS, *_TIMED)
         rows = [
-            (*row, f"{one.nodes} x {one.ranks}", _time(one.seconds)) for row, one in zip(rows, step.timed, strict=True)
+            (*row, f"{one.nodes} x {one.ranks}", "unknown" if one.seconds is None else took(one.seconds))
+            for row, one in zip(rows, step.timed, strict=True)
         ]
     lines += ["In one step, the busiest GPU:", "", *aligned((heads, *rows), left=3), "", *_totals(step)]
     lines += ["", "formulas:"]
@@ -57,22 +59,22 @@ def by_op(found: Sequence[Exchange]) -> dict[str, int]:
 
 def _cells(each: Exchange) -> tuple[str, ...]:
     group = f"{each.group.name}={each.group.size}"
-    return each.what, each.op.value, group, f"{each.calls:,}", _bytes(each.size), _bytes(each.sent)
+    return each.what, each.op.value, group, f"{each.calls:,}", moved(each.size), moved(each.sent)
 
 
 def _totals(step: StepPrediction) -> Iterator[str]:
     """Yield the bytes by operation, or where a step is timed, its time and what it is made of."""
     if not step.timed:
-        yield from (f"{op}: {_bytes(sent)} a step" for op, sent in by_op(step.exchanges).items())
+        yield from (f"{op}: {moved(sent)} a step" for op, sent in by_op(step.exchanges).items())
         return
     both = list(zip(step.exchanges, step.timed, strict=True))
     known = sum(one.seconds or 0.0 for one in step.timed)
     least = "" if step.seconds is not None else "at least "
-    yield f"communication: {least}{_time(known)} a step, if nothing of it overlaps"
+    yield f"communication: {least}{took(known)} a step, if nothing of it overlaps"
     if step.compute is not None:
-        both_ways = f"a step takes {_time(max(known, step.compute))} to {_time(known + step.compute)}"
+        both_ways = f"a step takes {took(max(known, step.compute))} to {took(known + step.compute)}"
         share = known / (known + step.compute)
-        yield f"with {_time(step.compute)} of computing: {both_ways}; communication is {least}{share:.0%} of the latter"
+        yield f"with {took(step.compute)} of computing: {both_ways}; communication is {least}{share:.0%} of the latter"
     for each, one in sorted(both, key=lambda row: -(row[1].seconds or 0.0)):
         yield printable(f"  {_name(each)}: {_why(one)}", _LONGEST)
 
@@ -82,8 +84,8 @@ def _why(one: Timed) -> str:
     if one.seconds is None:
         return f"unknown: {one.unknown}"
     if 2 * one.start_up > one.seconds:
-        return f"{_time(one.seconds)}, of which {_time(one.start_up)} is start-up: larger and fewer calls would help"
-    return f"{_time(one.seconds)}, limited by {one.limited_by}"
+        return f"{took(one.seconds)}, of which {took(one.start_up)} is start-up: larger and fewer calls would help"
+    return f"{took(one.seconds)}, limited by {one.limited_by}"
 
 
 def _name(each: Exchange) -> str:
@@ -117,20 +119,6 @@ def _count(number: int) -> str:
         if number >= size:
             return f"{number / size:.4g}{unit}"
     return f"{number:,}"
-
-
-def _bytes(number: float) -> str:
-    for unit, size in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if number >= size:
-            return f"{number / size:.4g} {unit}"
-    return f"{number:.0f} B"
-
-
-def _time(seconds: float | None) -> str:
-    if seconds is None:
-        return "unknown"
-    scale, unit = next(((scale, unit) for scale, unit in ((1, "s"), (1e-3, "ms")) if seconds >= scale), (1e-6, "us"))
-    return f"{seconds / scale:.3g} {unit}"
 
 
 FORMS: Mapping[str, Callable[[StepPrediction], str]] = {"text": as_text, "json": as_json}

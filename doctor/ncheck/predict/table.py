@@ -11,7 +11,7 @@ from ncheck.parity import nodes_by_value
 from ncheck.predict.prediction import Change, OpPrediction, Predicted, Prediction
 from ncheck.report.json import without_delete
 from ncheck.report.tables import aligned
-from ncheck.text import printable
+from ncheck.text import printable, size
 
 _HEADS = ("size", "algorithm", "protocol", "channels", "time", "busbw")
 _UNKNOWN = "-"
@@ -52,7 +52,7 @@ def _nics(prediction: Prediction) -> Iterator[str]:
 def _operation(one: OpPrediction) -> Iterator[str]:
     largest = max(one.rows, key=lambda row: row.size)
     limit = f", limited by {one.limited_by}" if one.limited_by else ""
-    yield f"{one.op.value}: {_speed(largest)} at {_bytes(largest.size)}{limit}" if largest.busbw else f"{one.op.value}:"
+    yield f"{one.op.value}: {_speed(largest)} at {size(largest.size)}{limit}" if largest.busbw else f"{one.op.value}:"
     yield from (f"  lowered by {why}" for why in one.lowered_by)
     if any(row.busbw is not None or row.algorithm for row in one.rows):
         yield from (f"  {line}" for line in aligned((_HEADS, *map(_cells, one.rows)), left=0))
@@ -61,33 +61,27 @@ def _operation(one: OpPrediction) -> Iterator[str]:
 
 def _cells(row: Predicted) -> tuple[str, ...]:
     channels = _UNKNOWN if row.channels is None else str(row.channels)
-    time = _UNKNOWN if row.seconds is None else _time(row.seconds)
+    time = _UNKNOWN if row.seconds is None else took(row.seconds)
     words = (row.algorithm or _UNKNOWN, row.protocol or _UNKNOWN)
-    return _bytes(row.size), *words, channels, time, _speed(row)
+    return size(row.size), *words, channels, time, _speed(row)
 
 
 def _speed(row: Predicted) -> str:
     return _UNKNOWN if row.busbw is None else f"{row.busbw:.3g} GB/s"
 
 
-def _time(seconds: float) -> str:
+def took(seconds: float) -> str:
+    """Return a time: "36.5 us"."""
     scale, unit = next(
         ((scale, unit) for scale, unit in ((1, "s"), (1e-3, "ms")) if seconds >= scale), (1e-6, "us")
     )  # fmt: skip
     return f"{seconds / scale:.3g} {unit}"
 
 
-def _bytes(size: int) -> str:
-    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if size >= 1 << power:
-            return f"{size / (1 << power):.4g} {unit}"
-    return f"{size} B"
-
-
 def _change(change: Change) -> str:
     where = f" on {fold(change.nodes)}" if change.nodes else ""
     before = "unknown" if change.before is None else f"{change.before:.3g}"
-    what = f"{change.op.value} of {_bytes(change.size)}: {before} -> {change.after:.3g} GB/s"
+    what = f"{change.op.value} of {size(change.size)}: {before} -> {change.after:.3g} GB/s"
     gain = "" if change.gain is None else f"+{change.gain * 100:.0f} %  "
     fix = f"; there: {change.fix}" if change.fix else ""
     return f"  {gain}{change.change}{where} ({change.reason}): {what}{fix}"

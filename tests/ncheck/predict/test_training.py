@@ -136,15 +136,15 @@ def test_text_names_bytes_formulas_and_sources(capsys: pytest.CaptureFixture[str
         "",
         "In one step, the busiest GPU:",
         "",
-        "what                        operation       group  calls   of each  one GPU sends",
-        "activations of each layer   all-reduce      tp=8   1,280  134.2 MB       300.6 GB",
-        "activations between stages  send-recv       pp=2       8  134.2 MB       1.074 GB",
-        "gradients                   reduce-scatter  dp=4      40  218.8 MB       6.562 GB",
-        "parameters                  all-gather      dp=4      40  218.8 MB       6.562 GB",
+        "what                        operation       group  calls  of each  one GPU sends",
+        "activations of each layer   all-reduce      tp=8   1,280   134 MB         301 GB",
+        "activations between stages  send-recv       pp=2       8   134 MB        1.07 GB",
+        "gradients                   reduce-scatter  dp=4      40   219 MB        6.56 GB",
+        "parameters                  all-gather      dp=4      40   219 MB        6.56 GB",
         "",
-        "all-reduce: 300.6 GB a step",
-        "send-recv: 1.074 GB a step",
-        "reduce-scatter: 6.562 GB a step",
+        "all-reduce: 301 GB a step",
+        "send-recv: 1.07 GB a step",
+        "reduce-scatter: 6.56 GB a step",
     ]
     assert "    Narayanan et al. 2021, arXiv 2104.04473, 3.2\n" in out
     assert max(map(len, out.splitlines())) <= 120
