@@ -117,10 +117,11 @@ def by_default(rules: Rules, job: Job, graph: Graph, protocol: Protocol) -> bool
     models = job.capability == job.most or (rules.since >= (2, 30) and job.capability >= 90)  # noqa: PLR2004
     known = (70, 80, 90) if rules.since < (2, 25) else (70, 80, 90, 100, 120)
     fit = job.capability in known if rules.since < (2, 27) else job.capability >= 70  # noqa: PLR2004
-    return models and fit and graph.near in ("LOC", "NVL") and _within(graph.far, far)
+    return models and fit and graph.near in ("LOC", "NVL") and within(graph.far, far)
 
 
-def _within(path: str, most: str) -> bool:
+def within(path: str, most: str) -> bool:
+    """Return whether a path is no farther than `most`, as in NEAR_TO_FAR."""
     return NEAR_TO_FAR.index(path) <= NEAR_TO_FAR.index(most)
 
 

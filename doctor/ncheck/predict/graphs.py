@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ncheck.lazy_dataclass import dataclass
-from ncheck.predict.cost import NEAR_TO_FAR, Graph
+from ncheck.predict.cost import NEAR_TO_FAR, Graph, within
 from ncheck.predict.releases import NVLS, NVLS_TREE, PAT, RING, TREE, Algorithm, Rules
 
 
@@ -171,7 +171,7 @@ def _over_nics(machine: Machine, algorithm: Algorithm, attempt: _Try) -> int:
     total, heads = 0, set[int]()
     for nic in machine.nics:
         near = [place for place in range(machine.gpus) if _reaches(machine, nic, place, attempt)]
-        both = [place for place in near if not nic.back or _within(nic.back[place], attempt.far)]
+        both = [place for place in near if not nic.back or within(nic.back[place], attempt.far)]
         carried = int(nic.rate / attempt.between + 1e-6)
         if algorithm is NVLS:
             head = next((place for place in near if place not in heads), None)
@@ -189,7 +189,7 @@ def _over_nics(machine: Machine, algorithm: Algorithm, attempt: _Try) -> int:
 def _reaches(machine: Machine, nic: Nic, place: int, attempt: _Try) -> bool:
     path = nic.near[place]
     most = machine.processors if path == "SYS" else _bus(machine, path)
-    return _within(path, attempt.far) and attempt.between <= most + 1e-6
+    return within(path, attempt.far) and attempt.between <= most + 1e-6
 
 
 def _ends(machine: Machine, algorithm: Algorithm, attempt: _Try) -> int:
@@ -219,7 +219,7 @@ def _inside(machine: Machine, algorithm: Algorithm, attempt: _Try, most: int) ->
         return max(0, int(machine.nvlink / attempt.inside + 1e-6) - 1)
     if not machine.nvlink:
         return int(machine.across / attempt.inside + 1e-6)
-    relayed = any("PXN" in nic.near for nic in machine.nics) and _within("PXN", attempt.far)
+    relayed = any("PXN" in nic.near for nic in machine.nics) and within("PXN", attempt.far)
     by_others = relayed and not attempt.crossing and not attempt.chain
     for count in range(min(most, int(2 * machine.nvlink / attempt.inside) + 1), 0, -1):
         pair = algorithm is TREE and machine.gpus == 2  # noqa: PLR2004  of two GPUs every other chain goes back
@@ -230,10 +230,6 @@ def _inside(machine: Machine, algorithm: Algorithm, attempt: _Try, most: int) ->
         if load <= machine.nvlink + 1e-6:
             return count
     return 0
-
-
-def _within(path: str, most: str) -> bool:
-    return NEAR_TO_FAR.index(path) <= NEAR_TO_FAR.index(most)
 
 
 def _doubled(machine: Machine, graph: Graph, algorithm: Algorithm, most: int) -> Graph:

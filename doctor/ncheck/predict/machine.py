@@ -9,7 +9,7 @@ from ncheck.facts.gpudirect import GpuDirectFacts
 from ncheck.facts.infiniband import HcaPort
 from ncheck.facts.topology import TopologyFacts
 from ncheck.nccl.settings import PlacedSetting, is_on
-from ncheck.predict.cost import NEAR_TO_FAR
+from ncheck.predict.cost import NEAR_TO_FAR, within
 from ncheck.predict.graphs import Machine, Nic
 from ncheck.predict.releases import Rules
 from ncheck.probe.links.gpu_links import generation_of, wiring_of
@@ -122,10 +122,10 @@ def _nics(  # noqa: PLR0913, PLR0917  what a node is made of
             raise UnknownError(f"it is not known which GPUs of {node} are near {port.hca} (nvidia-smi topo -m)")
         near = [_PATHS[level] for level in levels]
         back = tuple(near)
-        if by_others and any(_within(path, "PXB") and _within(path, most) for path in near):
-            near = [path if _within(path, "PXB") else "PXN" for path in near]
+        if by_others and any(within(path, "PXB") and within(path, most) for path in near):
+            near = [path if within(path, "PXB") else "PXN" for path in near]
         # Without GPUDirect RDMA the data goes by the host bridge, however near the NIC is.
-        near = [path if path == "PXN" or _within(path, most) or not _within(path, "PXB") else "PHB" for path in near]
+        near = [path if path == "PXN" or within(path, most) or not within(path, "PXB") else "PHB" for path in near]
         bus = assumed(hardware.pcie.hcas.get(port.hca, ())) if hardware.pcie else None
         yield Nic(min(port.rate / 8, bus or 1e9), tuple(near), back)
 
@@ -146,13 +146,9 @@ def without_gpudirect(
     nics = [names[port.hca] for port in ports if port.hca in names]
     levels = {topology.pairs.get((gpu, nic), "") for nic in nics for gpu in topology.gpus}
     near = min((_PATHS[level] for level in levels if level in _PATHS), key=NEAR_TO_FAR.index, default="LOC")
-    if _within(near, _level(settings)):
+    if within(near, _level(settings)):
         return ""
     return f"its NICs are no nearer to the GPUs than {near}; NCCL_NET_GDR_LEVEL={near} would use it"
-
-
-def _within(path: str, most: str) -> bool:
-    return NEAR_TO_FAR.index(path) <= NEAR_TO_FAR.index(most)
 
 
 def _level(settings: Mapping[str, PlacedSetting]) -> str:

@@ -152,6 +152,7 @@ def _contradictions(run: TrainingRun) -> Iterator[str]:
     split = f"sequence parallel: {tokens} tokens cannot be divided by tp={run.tp}"
     refused = (
         (run.params < run.layers * run.hidden**2, f"{params} are too few for {run.layers} layers of {run.hidden}"),
+        (run.params < 2 * run.layers * run.hidden * run.kv, f"{params} are too few for kv={run.kv}"),
         (run.layers < stages, f"pp x vp = {stages} stages are more than layers={run.layers}"),
         (run.vp > 1 and run.pp == 1, f"vp={run.vp} needs pp"),
         (run.hidden % run.tp, f"hidden={run.hidden} cannot be divided by tp={run.tp}"),

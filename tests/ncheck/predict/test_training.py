@@ -188,6 +188,7 @@ GOOD = "params=70B,layers=80,hidden=8192,seq=8192"
     (f"{GOOD},sp=yes", "sp is 0 or 1, not 'yes'"),
     (f"{GOOD},dtype=fp8", "dtype is one of bf16, fp16, fp32, not 'fp8'"),
     ("params=70M,layers=80,hidden=8192,seq=8192", "params=70,000,000 are too few for 80 layers of 8192"),
+    (f"{GOOD},kv=819200", "params=70,000,000,000 are too few for kv=819200"),
     (f"{GOOD},pp=96", "pp x vp = 96 stages are more than layers=80"),
     (f"{GOOD},vp=2", "vp=2 needs pp"),
     (f"{GOOD},tp=3", "hidden=8192 cannot be divided by tp=3"),
