@@ -70,11 +70,15 @@ def _totals(step: StepPrediction) -> Iterator[str]:
     both = list(zip(step.exchanges, step.timed, strict=True))
     known = sum(one.seconds or 0.0 for one in step.timed)
     least = "" if step.seconds is not None else "at least "
-    yield f"communication: {least}{took(known)} a step, if nothing of it overlaps"
-    if step.compute is not None:
+    yield (
+        f"communication: {least}{took(known)} a step, if nothing of it overlaps" if known else "communication: unknown"
+    )
+    if step.compute is not None and step.seconds is None:
+        yield f"with {took(step.compute)} of computing: a step takes at least {took(max(known, step.compute))}"
+    elif step.compute is not None:
         both_ways = f"a step takes {took(max(known, step.compute))} to {took(known + step.compute)}"
         share = known / (known + step.compute)
-        yield f"with {took(step.compute)} of computing: {both_ways}; communication is {least}{share:.0%} of the latter"
+        yield f"with {took(step.compute)} of computing: {both_ways}; communication is {share:.0%} of the latter"
     for each, one in sorted(both, key=lambda row: -(row[1].seconds or 0.0)):
         yield printable(f"  {_name(each)}: {_why(one)}", _LONGEST)
 
@@ -83,7 +87,7 @@ def _why(one: Timed) -> str:
     """Return what most of the time goes to."""
     if one.seconds is None:
         return f"unknown: {one.unknown}"
-    if 2 * one.start_up > one.seconds:
+    if one.start_up and 2 * one.start_up > one.seconds:
         return f"{took(one.seconds)}, of which {took(one.start_up)} is start-up: larger and fewer calls would help"
     return f"{took(one.seconds)}, limited by {one.limited_by}"
 

@@ -35,16 +35,13 @@ def predict_step(cluster: Cluster, run: TrainingRun, slots: int | None, compute:
         raise NcheckError(f"--model: dp x tp x pp x cp needs {run.gpus} GPUs, and the nodes have {sum(ranks.values())}")
     found = exchanges(run)
     timed = tuple(_slowest(case, each, run.gpus) for each in found)
-    return StepPrediction(run, found, timed, compute, tuple(_notes(found)))
+    return StepPrediction(run, found, timed, compute, tuple(_notes(found, timed)))
 
 
-def _notes(found: Sequence[Exchange]) -> list[str]:
+def _notes(found: Sequence[Exchange], timed: Sequence[Timed]) -> list[str]:
     inside = "The groups inside a node are taken to be its first GPUs, and each group has an equal share of the NICs."
-    sends = [each.what for each in found if each.op in _WITHOUT_START_UP]
-    return [inside, *([f"Start-up is not counted of {', '.join(dict.fromkeys(sends))}."] if sends else [])]
-
-
-_WITHOUT_START_UP = ("all-to-all", "send-recv")  # NCCL's cost model has none for them
+    without = [each.what for each, one in zip(found, timed, strict=True) if one.seconds and one.start_up is None]
+    return [inside, *([f"Start-up is not counted of {', '.join(dict.fromkeys(without))}."] if without else [])]
 
 
 def _slowest(case: Case, exchange: Exchange, world: int) -> Timed:
@@ -68,11 +65,12 @@ def _timed(case: Case, exchange: Exchange, place: Sequence[tuple[int, int]], gpu
     if large.busbw is None:
         return Timed(len(group), most, unknown="; ".join(found.unknown))
     carried = exchange.size * exchange.op.bus_factor(exchange.group.size) / large.busbw / 1e9
-    start_up = max(0.0, row.seconds - carried) if row.seconds is not None else 0.0
+    start_up = max(0.0, row.seconds - carried) if row.algorithm and row.seconds is not None else None
     if len(group) > 1:
         carried *= crowd
     shared = f", shared by {together} groups" if len(group) > 1 and crowd > 1 else ""
     return Timed(
-        len(group), most, exchange.calls * (carried + start_up), exchange.calls * start_up,
+        len(group), most, exchange.calls * (carried + (start_up or 0.0)),
+        None if start_up is None else exchange.calls * start_up,
         f"{found.limited_by}{shared}",
     )  # fmt: skip

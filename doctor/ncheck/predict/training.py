@@ -235,7 +235,8 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Timed:
-    """What one exchange takes in a step: of `seconds`, None if unknown, `start_up` does not depend on the bytes.
+    """What one exchange takes in a step: of `seconds`, None if unknown, `start_up` does not depend on the bytes; None
+    if it is unknown and so not counted.
 
     `nodes` and `ranks`: how many nodes a group spans, and its ranks on the fullest; `limited_by`: the slowest link.
     """
@@ -243,7 +244,7 @@ class Timed:
     nodes: int
     ranks: int
     seconds: float | None = None
-    start_up: float = 0.0
+    start_up: float | None = None
     limited_by: str = ""
     unknown: str = ""
 

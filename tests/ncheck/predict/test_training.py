@@ -229,7 +229,7 @@ def test_each_group_is_timed_where_it_lies() -> None:
     assert "NVL" in activations.limited_by
     assert gradients.limited_by == "one NIC: 1 x 400 Gb/s"
     carried = 2 * 8e9 / 8 * 3 / 4 / 50e9  # the parameters of a GPU in bf16, by a ring of four, over 400 Gb/s
-    assert (gradients.seconds or 0) - gradients.start_up == pytest.approx(carried, rel=0.01)
+    assert (gradients.seconds or 0) - (gradients.start_up or 0) == pytest.approx(carried, rel=0.01)
     assert step.seconds == sum(one.seconds or 0 for one in step.timed)
 
 
@@ -239,7 +239,9 @@ def test_groups_of_a_node_share_its_nics() -> None:
         1
     ]
     crowded = timed(model, NCCL_IB_HCA="=mlx5_0:1,mlx5_1:1").timed[1]
-    assert (alone.seconds or 0) - alone.start_up == pytest.approx(((crowded.seconds or 0) - crowded.start_up) / 4)
+    assert (alone.seconds or 0) - (alone.start_up or 0) == pytest.approx(
+        ((crowded.seconds or 0) - (crowded.start_up or 0)) / 4
+    )
     assert crowded.limited_by == "one NIC: 1 x 400 Gb/s, shared by 8 groups"
 
 
@@ -247,6 +249,21 @@ def test_what_is_not_known_of_a_link_leaves_the_step_unknown() -> None:
     step = timed(f"{SMALL},dp=4,tp=8", NCCL_NET="Socket")
     assert [(one.seconds is None, bool(one.unknown)) for one in step.timed] == [(False, False), (True, True)]
     assert step.seconds is None
+
+
+def test_nothing_known_is_no_time(capsys: pytest.CaptureFixture[str]) -> None:
+    bare = str(Path(HEALTHY).parent / "veth-without-infiniband")
+    code, out, _ = told(capsys, "--from", bare, "--model", f"{SMALL},dp=16", "--compute", "1.2s")
+    assert (code, out.splitlines()[7:9]) == (
+        1, ["communication: unknown", "with 1.2 s of computing: a step takes at least 1.2 s"],
+    )  # fmt: skip
+
+
+def test_start_up_that_is_not_known_is_said_not_to_be_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    mixed = str(Path(HEALTHY).parent / "mixed-nccl")  # releases differ: NCCL's choice is not known
+    _, out, _ = told(capsys, "--from", mixed, "--model", f"{SMALL},dp=32")
+    assert out.splitlines()[-1] == "Start-up is not counted of gradients."
+    assert [one.start_up is None for one in timed(f"{SMALL},dp=32").timed] == [False]
 
 
 def test_the_share_of_communication_and_what_it_goes_to(capsys: pytest.CaptureFixture[str]) -> None:
