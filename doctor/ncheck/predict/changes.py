@@ -13,7 +13,7 @@ from ncheck.nccl.hca import active, selected, value_for
 from ncheck.nccl.settings import release_of
 from ncheck.plan.hca import HCA, sort_ports
 from ncheck.plan.inputs import logged_in, rdma_everywhere
-from ncheck.predict.prediction import LARGE, Case, Change, OpPrediction, Part, predicted
+from ncheck.predict.prediction import LARGE, Case, Change, OpPrediction, Part, by_sockets, predicted
 from ncheck.predict.releases import NEWEST
 from ncheck.topology.pcie_width import behind
 
@@ -105,9 +105,16 @@ def _unset(cluster: Cluster, case: Case) -> Iterator[_Idea]:
         if name in ("NCCL_IB_DISABLE", "NCCL_NET"):
             if not rdma_everywhere(logged_in(cluster)) or any(part.ports for part in case.values()):
                 continue
-            used = sort_ports(logged_in(cluster)).used
-            then = {node: replace(part, ports=active(used[node])) for node, part in then.items()}
+            if any(by_sockets(part.settings) for part in then.values()):
+                continue  # another setting keeps it from the HCAs, too
+            then = {node: replace(part, ports=_chosen(part)) for node, part in then.items()}
         yield _Idea(f"unset {name}", nodes, f"{setting.described}: {reason}", then, setting.set_to("").line)
+
+
+def _chosen(part: Part) -> tuple[HcaPort, ...]:
+    """Return the ports that NCCL uses on a node with its NCCL_IB_HCA."""
+    ports = part.hardware.infiniband.ports if part.hardware.infiniband else ()
+    return selected(part.settings[HCA].value if HCA in part.settings else "", ports)
 
 
 def _nics(cluster: Cluster, case: Case) -> Iterator[_Idea]:
@@ -157,14 +164,13 @@ def _raised(part: Part, usual: Sequence[HcaPort]) -> Iterator[tuple[str, Part]]:
     """Yield the node with a port that carries data on other nodes and is not Active here."""
     own = part.hardware.infiniband.ports if part.hardware.infiniband else ()
     rates = {port.name: port.rate for port in usual}
-    chosen = part.settings[HCA].value if HCA in part.settings else ""
     for port in own if part.ports else ():
         if port.state != "Active" and port.name in rates:
             up = replace(port, state="Active", rate=rates[port.name])
-            if selected(chosen, (up,)):
-                ports = tuple(up if one is port else one for one in own)
-                hardware = replace(part.hardware, infiniband=InfinibandFacts(ports, "prediction"))
-                yield port.name, replace(part, hardware=hardware, ports=(*part.ports, up))
+            ports = tuple(up if one is port else one for one in own)
+            fixed = replace(part, hardware=replace(part.hardware, infiniband=InfinibandFacts(ports, "prediction")))
+            if up in _chosen(fixed):
+                yield port.name, replace(fixed, ports=(*part.ports, up))
 
 
 def _widened(part: Part, worse: Collection[str]) -> Iterator[tuple[str, Part]]:

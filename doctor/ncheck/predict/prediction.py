@@ -191,7 +191,7 @@ def parts_of(cluster: Cluster, slots: int | None) -> tuple[Case, bool]:
     direct, hcas = reached.facts(GpuDirectFacts), reached.facts(InfinibandFacts)
     hardware = {name: hardware_of(facts) for name, facts in known.items()}
     settings = {name: settings_on(own) for name, own in hardware.items()}
-    rdma = len(known) > 1 and rdma_everywhere(reached) and not any(map(_by_sockets, settings.values()))
+    rdma = len(known) > 1 and rdma_everywhere(reached) and not any(map(by_sockets, settings.values()))
     parts = {}
     for name, own in hardware.items():
         plugin = loaded(plugins[name], nccl.get(name)) if name in plugins else None
@@ -204,7 +204,8 @@ def parts_of(cluster: Cluster, slots: int | None) -> tuple[Case, bool]:
     return parts, rdma
 
 
-def _by_sockets(settings: Mapping[str, PlacedSetting]) -> bool:
+def by_sockets(settings: Mapping[str, PlacedSetting]) -> bool:
+    """Return whether these settings keep NCCL from the HCAs."""
     net = settings["NCCL_NET"].value.lower() if "NCCL_NET" in settings else ""
     return is_on(settings, "NCCL_IB_DISABLE") or net == "socket"
 
@@ -275,8 +276,11 @@ class _Model:
         return seconds(self.rules, self.job, self.op, which, self.costs[which], size, self.channels, scale)
 
     def scale(self, busbw: float | None) -> float | None:
-        """Return what the links carry over what NCCL assumes, which knows them by rounded speeds."""
-        cost: Cost = self.costs[self.choose(LARGE)]
+        """Return what the links carry over what NCCL assumes, which knows them by rounded speeds. Simple alone fills
+        them: LL and LL128 send flags, too.
+        """
+        algorithm, _ = self.choose(LARGE)
+        cost: Cost = self.costs[algorithm, Protocol.SIMPLE]
         return busbw / (cost.bandwidth * self.op.bus_factor(self.job.ranks)) if busbw else None
 
     def row(self, size: int, scale: float | None) -> Predicted:

@@ -137,11 +137,24 @@ def test_a_healthy_cluster_gains_by_no_change() -> None:
         (with_settings(NCCL_ALGO="Tree"), [("unset NCCL_ALGO", HEALTHY.names, 2**33, 21)]),
         (with_settings(NCCL_PROTO="Simple"), [("unset NCCL_PROTO", HEALTHY.names, 2**13, 122)]),
         (with_settings(NCCL_IB_DISABLE="1"), [("unset NCCL_IB_DISABLE", HEALTHY.names, 2**33, None)]),
+        (with_settings(NCCL_IB_DISABLE="1", NCCL_NET="Socket"), []),  # neither alone
         (with_settings(NCCL_DEBUG="INFO"), []),
     ],
 )
 def test_a_setting_that_keeps_nccl_from_more_is_named(cluster: Cluster, expected: object) -> None:
     assert brings(predictions(cluster)) == expected
+
+
+def test_a_setting_that_is_removed_leaves_the_others() -> None:
+    (change,) = predictions(with_settings(NCCL_IB_DISABLE="1", NCCL_IB_HCA="=mlx5_0:1")).changes
+    assert (change.change, round(change.after)) == ("unset NCCL_IB_DISABLE", 50)
+
+
+def test_flags_of_ll_take_half_of_the_links() -> None:
+    slow = predictions(with_settings(NCCL_PROTO="LL")).ops[0].rows[-1]
+    full = predictions(HEALTHY).ops[0].rows[-1]
+    assert (slow.protocol, full.protocol) == ("LL", "Simple")
+    assert (slow.busbw or 0) < (full.busbw or 0) / 2
 
 
 def test_a_narrow_slot_is_named_with_what_it_costs() -> None:
