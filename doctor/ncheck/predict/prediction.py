@@ -223,7 +223,9 @@ def predicted(case: Case, op: Op, sizes: Sequence[int]) -> OpPrediction:
     try:
         model = _model_of(case, op)
     except UnknownError as why:
-        rows = tuple(_bounded(size, limit.busbw, case, op) for size in sizes)
+        simple = all(allows(part.settings, "simple", op, "NCCL_PROTO") for part in case.values())
+        filled = op not in ALLOWED or simple  # LL and LL128 do not fill the links
+        rows = tuple(_bounded(size, limit.busbw if filled else None, case, op) for size in sizes)
         unknown = (f"algorithm, protocol and start-up time, because {why}", *limit.unknown)
         return OpPrediction(op, rows, limit.limited_by, limit.lowered_by, unknown)
     scale = model.scale(limit.busbw)

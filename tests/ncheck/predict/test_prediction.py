@@ -155,6 +155,10 @@ def test_flags_of_ll_take_half_of_the_links() -> None:
     full = predictions(HEALTHY).ops[0].rows[-1]
     assert (slow.protocol, full.protocol) == ("LL", "Simple")
     assert (slow.busbw or 0) < (full.busbw or 0) / 2
+    mixed = with_settings(NCCL_PROTO="LL")
+    newer = {**mixed.known["gpu01"], LoadedNcclFacts: LoadedNcclFacts("2.27.7", "/x/libnccl.so.2")}
+    found = predictions(replace(mixed, known={**mixed.known, "gpu01": newer}))
+    assert [row.busbw for row in found.ops[0].rows] == [None] * 4
 
 
 def test_a_narrow_slot_is_named_with_what_it_costs() -> None:
