@@ -123,13 +123,15 @@ def test_what_fits_or_cannot_be_said_is_no_note(tmp_path: Path, texts: tuple[str
 
 
 RING, OTHER = "NCCL_ALGO set by environment to Ring", "NCCL_SOCKET_IFNAME set by environment to eth0"
+COMPLETE = "ncclCommInitRank comm 0x1 rank 8 nranks 16 cudaDev 0 nvmlDev 0 busId 1a000 commId 0xab - Init COMPLETE"
+LINE_8 = "node02:108:208 [0] NCCL INFO"
 CHOSEN = "AllReduce: 4096 Bytes -> Algo {} proto LL channel{{Lo..Hi}}={{0..0}}"
 
 
 @pytest.mark.parametrize(
     ("first", "second", "meaning"),
     [
-        (RING, OTHER, "NCCL_ALGO is Ring on node01, but not set on node02"),
+        (RING, f"{OTHER}\n{LINE_8} {COMPLETE}", "NCCL_ALGO is Ring on node01, but not set on node02"),
         (RING, RING.replace("Ring", "Tree"), "NCCL_ALGO is Ring on node01, but Tree on node02"),
         (CHOSEN.format("RING"), CHOSEN.format("TREE"),
          "the choice for all-reduce of 4 KiB in communicator 0xab is Ring LL on node01, but Tree LL on node02"),
@@ -151,6 +153,13 @@ def test_ranks_that_choose_differently_explain_why_they_wait(
         (rank(0, RING), rank(8, RING.replace("Ring", "RING"))),
         (rank(0, RING), rank(8, "Using network IB")),
         (rank(0, CHOSEN.format("RING")), rank(8, CHOSEN.format("RING"))),
+        # it ended before it read NCCL_ALGO
+        (rank(0, RING), rank(8, OTHER)),
+        # of the lines of many ranks some were left out
+        (rank(0, RING), rank(8, OTHER, COMPLETE) + rank(0, RING) * 2300),
+        # it had another value before, or chose both: the first line of a rank may be lost
+        (rank(0, RING), rank(8, RING.replace("Ring", "Tree"), RING)),
+        (rank(0, CHOSEN.format("RING")), rank(8, CHOSEN.format("TREE"), CHOSEN.format("RING"))),
         # two jobs, one after the other, in one log
         (rank(0, RING), rank(8, RING.replace("Ring", "Tree")).replace("0xab", "0xcd")),
         (rank(0, CHOSEN.format("RING")), rank(8, CHOSEN.format("TREE")).replace("0xab", "0xcd")),

@@ -317,6 +317,7 @@ _DIFFERS = LineClue(
     explains=frozenset({"waits", "stall", "gone", "system"}),
 )  # fmt: skip
 _NOT_SET = "not set"
+_WHOLE, _WHOLE_ALIKE = 20_000, 1000  # lines, and of one log that set one variable: of so few none was left out
 
 
 _Said = tuple[str, LogLine]
@@ -327,7 +328,7 @@ def choices_differ(lines: Sequence[LogLine]) -> Detected:
     comms = _comms(lines)
     for (what, _), by_process in (_values(lines, comms) | _calls(lines, comms)).items():
         sides: dict[str, list[_Said]] = {}
-        for value, line in by_process.values():
+        for value, line in filter(lambda said: said[0], by_process.values()):
             sides.setdefault(value.upper(), []).append((value, line))
         if len(sides) > 1:
             texts = [f"{found[0][0]} on {fold({line.host for _, line in found})}" for found in sides.values()]
@@ -346,21 +347,38 @@ def _comms(lines: Iterable[LogLine]) -> Mapping[_Process, set[str]]:
     return comms
 
 
+def _add(by_process: dict[_Process, _Said], process: _Process, said: _Said) -> None:
+    """Add what a process says; "" where it said something else before: with which of them it began may be lost."""
+    before = by_process.setdefault(process, said)
+    if before[0].upper() != said[0].upper():
+        by_process[process] = "", said[1]
+
+
 def _values(
-    lines: Iterable[LogLine], comms: Mapping[_Process, set[str]]
+    lines: Sequence[LogLine], comms: Mapping[_Process, set[str]]
 ) -> dict[tuple[str, str], dict[_Process, _Said]]:
-    """Return what decides, by communicator. A process that sets nothing counts only if it prints other variables."""
+    """Return what decides, by communicator.
+
+    A process that sets nothing counts only if it prints other variables, and came to the end of the start, where NCCL
+    has read all; and only if no line was left out.
+    """
     set_in: dict[str, dict[_Process, _Said]] = {}
     printing: dict[_Process, _Said] = {}
+    complete, alike = set[_Process](), Counter[tuple[int, str]]()
     for line in lines:
         match = _found(_SET, " set by environment to ", line.text)
         if match and (writer := _writer(line)):
             printing.setdefault(writer.of, (_NOT_SET, line))
+            alike[line.order[0], match[1]] += 1
             if match[1] in _DECIDE:
-                set_in.setdefault(match[1], {}).setdefault(writer.of, (match[2], line))
+                _add(set_in.setdefault(match[1], {}), writer.of, (match[2], line))
+        elif "Init COMPLETE" in line.text and (writer := _writer(line)):
+            complete.add(writer.of)
+    whole = len(lines) < _WHOLE and max(alike.values(), default=0) < _WHOLE_ALIKE
+    printing = {process: said for process, said in printing.items() if whole and process in complete}
     found: dict[tuple[str, str], dict[_Process, _Said]] = defaultdict(dict)
     for name, by_process in set_in.items():
-        for process, said in (printing | by_process).items():
+        for process, said in (by_process | printing | by_process).items():
             for comm in comms.get(process, ()):
                 found[name, comm][process] = said
     return found
@@ -377,7 +395,7 @@ def _calls(
         if one and writer and len(comms.get(writer.of, ())) == 1:
             (comm,) = comms[writer.of]
             call = f"the choice for {one.op} of {size(one.bytes)} in communicator {comm}", comm
-            found[call].setdefault(writer.of, (one.by, line))
+            _add(found[call], writer.of, (one.by, line))
     return found
 
 
