@@ -89,9 +89,9 @@ class _Comm:
 
     @cached_property
     def compared(self) -> list[dict[_Rank, float]]:
-        """The last calls of which at least half of the ranks are known, and two."""
+        """The last calls of which at least half of the ranks are known, and two; each once: two runs may be in one."""
         known = [call for call in self.calls.values() if len(call) > 1 and 2 * len(call) >= self.ranks]
-        return known[-_LAST:]
+        return [call for call in known if len({rank.number for rank in call}) == len(call)][-_LAST:]
 
 
 def is_inspector(start: bytes) -> bool:
@@ -124,13 +124,16 @@ class InspectorFiles:
         for line in bytes(tail).split(b"\n")[cut:]:
             record = _record(line)
             if record is None:
+                if line:
+                    header = metadata = None  # it may have been a marker: whose the next records are is not known
                 continue
             header, metadata = record.header or header, record.metadata or metadata
             if header and metadata and record.coll_perf:
                 self._take(name, header, metadata, record.coll_perf)
 
     def _take(self, name: str, header: _Header, metadata: _Metadata, call: _Call) -> None:
-        if call.coll not in _ALIKE or call.coll_timing_source != "kernel_gpu" or header.rank >= header.n_ranks:
+        timed = call.coll_timing_source == "kernel_gpu" and call.coll_exec_time_us
+        if call.coll not in _ALIKE or not timed or header.rank >= header.n_ranks:
             return
         self._records += 1
         if self._records > _MOST:

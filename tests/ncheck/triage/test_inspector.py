@@ -136,6 +136,25 @@ def test_hostile_damaged_and_other_records_are_left_out(tmp_path: Path) -> None:
     assert (found.ranks, found.nodes) == ((11,), ("node02",))
 
 
+def test_records_whose_communicator_is_not_known_and_calls_of_two_runs_name_nobody(tmp_path: Path) -> None:
+    """A marker is damaged where a process was ended as it wrote. By NCCL_COMM_ID two runs have one communicator."""
+    slow, even = calls(1, 16, STEPS, slow=(11,)), calls(1, 16, STEPS)
+    first, second = even[:3], [{rank: time / 9 if rank == 4 else time for rank, time in call.items()} for call in even]
+    damaged = [
+        (rank, records(rank, first, markers=True) + '{"header": {"id"' + records(rank, second, "0xcd", markers=True))
+        for rank in range(16)
+    ]
+    assert report(tmp_path, damaged).notes[0].endswith("and 3 are there")
+    again = [(rank, records(rank, slow)) for rank in range(16)]
+    again += [(rank + 16, records(rank, even).replace('"pid": 10', '"pid": 20')) for rank in range(16)]
+    assert report(tmp_path, again).notes[0].endswith("and 0 are there")
+
+
+def test_a_time_of_nothing_is_no_time(tmp_path: Path) -> None:
+    of = [call | {11: 0.0} for call in calls(1, 16, STEPS)]
+    assert report(tmp_path, [(rank, records(rank, of)) for rank in range(16)]).diagnoses == ()
+
+
 def test_of_a_large_file_the_last_records_are_read_and_of_too_many_files_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
