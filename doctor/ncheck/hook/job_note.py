@@ -1,7 +1,7 @@
 """The note of a job that was started with the hook: how it ended, and what its links counted meanwhile.
 
-How a process ended is what its parent is told, and the hook is no parent of a rank. /proc shows it until the parent has
-asked; newer kernels also afterwards, to who has the process open. Where neither shows it, there is no note: a job of
+Only its parent learns how a process ended, and the hook is no parent of a rank. /proc shows it until the parent has
+asked; newer kernels also afterwards, to a process that has it open. Where neither shows it, there is no note: a job of
 which nobody knows how it ended says nothing of a link.
 """
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from ncheck.settings import Settings
 
 _SECONDS = 20.0  # for the counters of all nodes
-_INTERRUPTED = 128 + signal.SIGINT
+_INTERRUPTED, _ENDED = 128 + signal.SIGINT, 128 + signal.SIGTERM
 
 
 @dataclass(frozen=True)
 class JobEnded:
-    """How a job ended: its exit code as a shell has it, and the rank that failed first, None for none."""
+    """How a job ended: its exit code as a shell has it, and the rank that failed first; None: not known."""
 
     code: int
     rank: int | None = None
@@ -65,7 +65,9 @@ class RankEnds:
         first = next((rank for rank, code in known.items() if code), None)
         if not known or _INTERRUPTED in known.values():
             return None
-        return JobEnded(0) if first is None else JobEnded(known[first], first)
+        if first is None or known[first] == _ENDED:  # who is ended from outside did not fail first
+            return JobEnded(0 if first is None else _ENDED)
+        return JobEnded(known[first], first)
 
 
 def _is_rank(pid: int, rank: int) -> bool:

@@ -54,6 +54,7 @@ def ends(*scripts: str) -> RankEnds:
     (("exit 0", "exit 0"), JobEnded(0)),
     (("exit 0", "exit 3", "exit 4"), JobEnded(3, 1)),
     (("kill -KILL $$",), JobEnded(137, 0)),
+    (("kill -TERM $$", "exit 1"), JobEnded(143)),  # a launcher ended it: a rank of another node failed
     (("exit 1", "kill -INT $$"), None),  # somebody typed ^C
     (("exit 130",), None),
 ])  # fmt: skip
