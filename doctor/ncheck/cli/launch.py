@@ -6,6 +6,7 @@ import os
 import resource
 import shlex
 import signal
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,7 @@ from ncheck.launchers import LAUNCHER_TABLE
 from ncheck.steps.rerun_line import with_nodes_of_run
 
 if TYPE_CHECKING:
+    from ncheck.model.node import Node
     from ncheck.model.plan import LaunchCommand
 
 
@@ -86,17 +88,22 @@ def launch(
         return with_retries(settings, Limits(retry, shrink), spare, files)
     if spare or shrink:
         raise click.UsageError(f"{'--spare' if spare else '--shrink'} is for --retry N", context)
+    listed: tuple[Node, ...] = ()  # the report reads them itself, unless they are asked again after the job
     if settings.history is not None:
-        from ncheck.cli.retry import noted
+        from ncheck.inventory.read import read_inventory
 
-        return noted(settings, files)
-    report = checked(settings)
+        listed = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
+    report = checked(settings, listed)
     if report.interrupted:
         say("interrupted: nothing was started")
         return report.exit_code
     command = startable(report, force=settings.force)
     if command is None:
         return EXIT_FINDINGS
+    if listed:
+        from ncheck.cli.retry import with_note
+
+        return with_note(command, tuple(node for node in listed if node.name not in report.dropped), settings, files)
     resource.setrlimit(resource.RLIMIT_NOFILE, files)
     return _start(command)
 

@@ -111,20 +111,10 @@ def _require_movable(place: Place) -> None:
         ) from None
 
 
-def noted(settings: Settings, files: tuple[int, int]) -> int:
+def with_note(command: LaunchCommand, nodes: tuple[Node, ...], settings: Settings, files: tuple[int, int]) -> int:
     """Run the job once, and note in the history how it ended. Return its exit code, or end by its signal."""
-    from ncheck.inventory.read import read_inventory
-
-    nodes = read_inventory(settings, stdin=sys.stdin.buffer, environ=os.environ)
-    report = checked(settings, nodes)
-    if report.interrupted:
-        say("interrupted: nothing was started")
-        return report.exit_code
-    command = startable(report, force=settings.force)
-    if command is None:
-        return EXIT_FINDINGS
     end = _job_ended(command, None, files)
-    _noted(end, tuple(node for node in nodes if node.name not in report.dropped), settings)
+    _noted(end, nodes, settings)
     return _ended(end)
 
 
