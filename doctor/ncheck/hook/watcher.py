@@ -5,7 +5,7 @@ verdict, and ends with rank 0.
 
 It is two processes. The first has rank 0's standard error, and does nothing that could keep it: it hands on what the
 second one writes, which asks the nodes and saves files, and which a file system that hangs may hold up for ever. The
-first also sees how the ranks of its node end, and tells the second one, for the note in the history.
+first also sees how the ranks of its node end, and sends that to the second one, for the note in the history.
 """
 
 from __future__ import annotations
@@ -94,26 +94,26 @@ def main() -> None:
     with socket.socket(socket.AF_UNIX) as only:
         if not goes_on or rank.started != request["started"] or not is_first(only, rank):
             return
-        own, (pipe, write_end), (told, tell) = os.getpid(), os.pipe(), os.pipe()
+        own, (pipe, write_end), (outcome, outcome_end) = os.getpid(), os.pipe(), os.pipe()
         child = os.fork()
         if child == 0:
             only.close()
             os.close(pipe)
-            os.close(tell)
+            os.close(outcome_end)
             os.dup2(write_end, 2)
             os.close(write_end)
             lower_priority()
             prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
             if os.getppid() == own:
-                _stay(request, told)
+                _stay(request, outcome)
             os._exit(0)
-        for number in (write_end, told, *request["sockets"].values()):
+        for number in (write_end, outcome, *request["sockets"].values()):
             os.close(number)
         ends = RankEnds(dict(request["ranks"]) if request["history"] else {})
         _hand_on(pipe, rank, ends)
         if ends.codes and rank.is_over():
             os.dup2(0, 2)  # rank 0's standard error is free, however long the last ranks take
-            _say_how(tell, ends)
+            _say_how(outcome_end, ends)
         _end(child, rank)
         os._exit(0)  # at once: it has rank 0's standard error
 
@@ -164,15 +164,15 @@ def _hand_on(pipe: int, rank: Other, ends: RankEnds) -> None:
                 return
 
 
-def _say_how(tell: int, ends: RankEnds) -> None:
-    """Tell the other process how the job ended. The other ranks of this node may end a moment later than rank 0."""
+def _say_how(outcome_end: int, ends: RankEnds) -> None:
+    """Send the other process how the job ended. The other ranks of this node may end a moment later than rank 0."""
     until = time.monotonic() + _OTHERS
     while ends.running and time.monotonic() < until:
         time.sleep(0.02)
         ends.look()
     if job := ends.job:
         with suppress(OSError):
-            os.write(tell, json.dumps([job.code, job.rank]).encode())
+            os.write(outcome_end, json.dumps([job.code, job.rank]).encode())
 
 
 def _written(text: bytes) -> bytes:
@@ -196,7 +196,7 @@ def _end(child: int, rank: Other) -> None:
 # The process that watches
 
 
-def _stay(request: Mapping[str, Any], told: int) -> None:
+def _stay(request: Mapping[str, Any], outcome: int) -> None:
     """Watch the job and note its end, as far as wanted, until it or the other process ends, or ncheck fails."""
     from ncheck.hook.engine import RanksEngine
     from ncheck.hook.job_note import JobEnded, JobNote
@@ -220,8 +220,8 @@ def _stay(request: Mapping[str, Any], told: int) -> None:
         pass
     if note is None:
         return
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is told first, and then that it may end
-    with os.fdopen(told, "rb") as file:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the outcome comes before it
+    with os.fdopen(outcome, "rb") as file:
         text = file.read()
     if text:
         with _said("how the job ended is not noted"):
