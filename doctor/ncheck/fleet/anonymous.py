@@ -104,9 +104,10 @@ _COMMON_WORDS = """
 """
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BEFORE = 24  # characters before an address that may say that it is a version
+_BYTE = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"  # no 07 and no 999: run_10_05_07_123 is a time
 _INNER = re.compile(  # ip-10-20-0-11, of a private network
     r"(?<!\d)(?P<network>(?:10|172(?=.(?:1[6-9]|2[0-9]|3[01])\D)|192(?=.168\D)|100(?=.(?:6[4-9]|[7-9]\d|1[01][0-9]|12[0-7])\D))"
-    r"(?P<between>[._-])[0-9]{1,3}(?P=between)[0-9]{1,3})(?=(?P=between)(?:\d{1,3}(?!\d)|\[))"
+    rf"(?P<between>[._-]){_BYTE}(?P=between){_BYTE})(?=(?P=between)(?:\d{{1,3}}(?!\d)|\[))"
 )
 _DEEPEST = 100  # levels of JSON
 _WHOLE = 32  # bits of an IPv4 address

@@ -107,6 +107,8 @@ TEXTS: dict[str, tuple[Sequence[str], str, Sequence[str], Sequence[str]]] = {
     "addresses in names": (
         ["ip-10-20-0-11"], "ip-10-20-0-11.ec2.internal ip-10-20-0-[11-14] x_10.20.0.12",
         ["10-20-0", "10.20.0"], ["-[11-14]"]),
+    "numbers in names that are no addresses": (
+        [], "run_10_05_07_123 x10-300-0-7", [], ["_10_05_07_123 x10-300-0-7"]),
     "addresses that mean the same everywhere": (
         [], "127.0.0.1 172.17.0.1 169.254.1.2 192.168.122.1 255.255.255.0 0.0.0.0 ::1 cublas-cu12==12.4.5.8", [],
         ["127.0.0.1 172.17.0.1 169.254.1.2 192.168.122.1 255.255.255.0 0.0.0.0 ::1 cublas-cu12==12.4.5.8"]),
