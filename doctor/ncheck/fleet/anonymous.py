@@ -47,11 +47,13 @@ FORMAT = 1
 # What a text is made of: the first that fits. All else (blanks, signs) stays.
 _FOUND = re.compile(
     r"""
-    (?P<escape>\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[abefnrtvN0]))             # \n in a text that is quoted twice
+    (?P<escape>(?:\x1b|\\(?:u001[bB]|x1[bB]|033|e))\[[\d;]*[A-Za-z]          # a colour, also in a quoted text
+    |\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[abefnrtvN0]))                        # \n in one that is quoted twice
     |(?P<key>\b(?:SHA256:(?=[A-Za-z0-9+/]{43})|AAAA)[A-Za-z0-9+/]{20,}={0,2})    # of ssh, which names a host
-    |(?P<mac>(?<!\w)(?:[0-9a-fA-F]{2}[:-]){5,19}[0-9a-fA-F]{2}(?!\w|[:-]\w))
+    |(?P<mac>(?<!\w)(?:[0-9a-fA-F]{2}[:-]){5,19}[0-9a-fA-F]{2}(?!\w|[:-]\w)
+    |(?<![\w.])(?:[0-9a-fA-F]{4}\.){2}[0-9a-fA-F]{4}(?!\w|\.\w))                 # as switches write it
     |(?P<guid>(?<![\w:])(?:[0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4}(?!\w|:[\w:]))
-    |(?P<v6>(?<![\w.])(?:[0-9a-fA-F]{0,4}:){2,7}(?:[0-9a-fA-F]{1,4}|(?<=::))(?!\w|:[\w:]|\.\w))
+    |(?P<v6>(?<![\w.])(?:[0-9a-fA-F]{0,4}:){2,7}(?:[0-9a-fA-F]{1,4}|(?<=::))(?!\w|:[\w:]|\.(?!\d{1,5}(?![\w.]))\w))
     |(?P<v4>(?<![\w.])(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?:/[0-9]{1,2}(?!\d))?(?!\w|\.\d))
     |(?P<system>/(?:sys|proc|dev)/[^\s"'`<>,;]+)                               # node0 in it is a NUMA node
     |(?P<hexadecimal>(?<![\w.-])(?:0x[0-9a-fA-F]+|[0-9a-fA-F]{16}|[0-9a-fA-F]{32}|[0-9a-fA-F]{40}|[0-9a-fA-F]{64,})(?!\w))
@@ -79,19 +81,23 @@ _OF_FILES = frozenset({"py", "c", "cc", "cpp", "cu", "h", "sh", "so", "log", "tx
 _NO_NAMES = frozenset({"root", "nobody", "none", "null", "unknown", "user", "localhost", "any", "all", "local"})
 
 _NAME = r"[A-Za-z_](?:[\w.-]{0,61}\w)?"
-_USERS = re.compile(  # /home/NAME   USER=NAME   NAME@gpu01
-    rf"(?:/(?:home|Users|users)/|\b(?:USER|LOGNAME|USERNAME|SUDO_USER|SLURM_JOB_USER|PBS_O_LOGNAME)[=:\"' ]{{1,4}})"
+_USERS = re.compile(  # /home/NAME   USER=NAME   "user": "NAME"   uid=1000(NAME)   NAME@gpu01
+    rf"(?:/(?:home|Users|users)/|\b(?:USER|LOGNAME|USERNAME|SUDO_USER|SLURM_JOB_USER|PBS_O_LOGNAME)[=:\"' ]{{1,4}}"
+    rf"|\"(?:user|user_name|username)\": ?\"|\b(?:user|username)=[\"']?|\buid=\d{{1,10}}\()"
     rf"(?P<name>{_NAME})|(?<![\w.:-])(?P<login>{_NAME})(?=@[A-Za-z]{{2}}[\w-]*[.\d])"
 )
 _HOSTS = (
     re.compile(  # gpu01:7:9 [0] NCCL INFO   [gpu01:7] btl   Nov 28 10:00:00 gpu01 kernel:   SLURM_NODELIST=gpu[1-4]
         rf"^(?P<nccl>{_NAME}):\d+:\d+ |\[(?P<mpi>{_NAME}):\d+\] "
         rf"|^[A-Z][a-z]{{2}} [ \d]\d [\d:]{{8}} (?P<log>{_NAME}) \S+:"
-        rf"|NODELIST=(?P<list>(?:[\w.-]|\[[\d,-]+\])+)|\bHOST(?:NAME)?=(?P<variable>{_NAME})",
+        rf"|NODELIST=(?P<list>(?:[\w.-]|\[[\d,-]+\])+)|\bHOST(?:NAME)?=(?P<variable>{_NAME})"
+        rf"|\"(?:node|host|host_name|hostname|nodename)\": ?\"(?P<json>{_NAME})\"",
         re.MULTILINE,
     )
 )
-_SERIALS = re.compile(r"(?i)\bserial(?:[ _]?(?:number|no))?[\"' \t]{0,40}[:=][\"' \t]{0,4}(?P<name>[\w-]{4,40})")
+_SERIALS = re.compile(
+    r"(?i)\b(?:serial(?:[ _]?(?:number|no))?|S/N|asset[ _]?tag)[\"' \t]{0,40}[:=][\"' \t]{0,4}(?P<name>[\w-]{4,40})"
+)
 _VERSION = re.compile(
     r"(?i)(?:version|release|firmware|==|cu\d\d)[ :=\"'-]{0,4}$"
 )  # cublas-cu12: 12.4.5.8 is no address
@@ -573,8 +579,11 @@ def _words_of(shape: str) -> list[str]:
 def _said_of(names: Iterable[str]) -> re.Pattern[str] | None:
     """Return what finds these names where they are those of users."""
     any_of = "|".join(map(re.escape, names))
-    places = ("/home/", "/Users/", "/users/", "USER=", "LOGNAME=", "USERNAME=", " of ", " user ", " for ")
-    before = "|".join(f"(?<={place})" for place in map(re.escape, places))
+    places = (
+        "/home/", "/Users/", "/users/", "USER=", "LOGNAME=", "USERNAME=", " of ", " user ", " for ",
+        "user=", "username=", *(f'"{key}":{blank}"' for key in sorted(_USER_KEYS) for blank in ("", " ")),
+    )  # fmt: skip
+    before = "|".join(f"(?<={place})" for place in (*map(re.escape, places), r"\d\("))
     return re.compile(rf"(?:{before})(?:{any_of})(?![\w.\[-])|(?<![\w.-])(?:{any_of})(?=@)") if any_of else None
 
 

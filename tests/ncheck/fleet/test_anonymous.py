@@ -125,6 +125,15 @@ TEXTS: dict[str, tuple[Sequence[str], str, Sequence[str], Sequence[str]]] = {
     "host keys": (
         [], "SHA256:OUvI9TkX6RTLwYrO1RcO/adGO8CD8iL1dRAVEh+U40U MD5:a7:b1:" + ":".join(14 * ["c2"]),
         ["OUvI", "TkX6", "a7:b1", "c2:c2"], ["SHA256:", "MD5:"]),
+    "colours": (["gpu01"], "\x1b[31mgpu01\x1b[0m \\u001b[1mgpu01 \\x1b[36macmecorp", ["gpu01", "acme"],
+        ["\x1b[31m", "\x1b[0m \\u001b[1m", " \\x1b[36m"]),
+    "addresses as switches and tcpdump write them": (
+        [], "025e.1003.02a7 IP6 2001:db8:77:1::5.2222 2001:db8:77:1::5.2222: UDP",
+        ["02a7", "db8:77"], ["025e.10", "::5.2222 ", "::5.2222: UDP"]),
+    "lines of JSON, and what id prints": (
+        [], '{"user": "mark", "node": "cn5"}\n{"user":"mark", "x": "cn[1-4]"}\nuser=mark uid=7(mark) gid=7(mark)',
+        ["mark", "cn5", "cn["], ['{"user": "', '"5"}'[1:], "[1-4]", "uid=7("]),
+    "serial numbers by other words": ([], "S/N: 1650423001 Asset Tag: A-4711 s/n: no", ["16504", "4711"], ["s/n: no"]),
     "other alphabets": ([], "Müllerová 张伟 nodes.txt", ["ller", "张"], ["nodes.txt"]),
 }  # fmt: skip
 
