@@ -67,9 +67,10 @@ def examine_logs(paths: Iterable[str], stdin: BinaryIO, refusal: Refusal = not_r
     wait = shown_in(scan, recorded.dumps.values())
     clues = (*_of_logs(scan), *_of_dumps(recorded), *inspector.clues)
     diagnoses = limited(diagnoses_of(clues, one_node=on_one_node(scan.context)), wait)
-    healthy = not diagnoses and (inspector.answers or any(log.steps or log.done for log in scan.logs))
+    logged = any(log.lines for log in scan.logs)  # files of NCCL Inspector beside logs may be those of another job
+    healthy = not diagnoses and ((inspector.answers and not logged) or any(log.steps or log.done for log in scan.logs))
     summary = _summary(scan, diagnoses, unread, healthy=healthy)
-    if inspector.files and not (diagnoses or healthy or any(log.lines for log in scan.logs)):
+    if inspector.files and not (diagnoses or healthy or logged):
         summary = "NCCL Inspector's files alone do not decide it"
     files = len(scan.logs) + len(recorded.dumps) + inspector.files
     unreadable = tuple(replace(one, name=printable(one.name)) for one in unread)

@@ -75,6 +75,15 @@ def test_jitter_alone_is_a_healthy_job(tmp_path: Path) -> None:
     assert found.notes == ("NCCL Inspector: 128 calls were compared, and no rank or node comes last in most of them",)
 
 
+def test_files_beside_logs_are_no_sign_that_the_job_of_the_logs_makes_progress(tmp_path: Path) -> None:
+    (tmp_path / "job.log").write_text(
+        "gpu01:7:9 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 2 - Init START\n"
+    )
+    of = calls(1, 16, STEPS, "lasting")
+    found = report(tmp_path, [(rank, records(rank, of)) for rank in range(16)])
+    assert (found.diagnoses, found.healthy) == ((), False)
+
+
 def test_a_slow_node_is_named_where_none_of_its_ranks_is(tmp_path: Path) -> None:
     of = calls(2, 16, STEPS, slow=tuple(range(8, 16)))
     (found,) = report(tmp_path, [(rank, records(rank, of)) for rank in range(16)]).diagnoses
