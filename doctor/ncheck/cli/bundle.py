@@ -69,6 +69,8 @@ def bundle(
     from ncheck.fleet.bundle import bundled, files_of
 
     if restore is not None:
+        if len(source) > 1 or path is not None or anonymous or any(value not in (None, ()) for value in given.values()):
+            raise click.UsageError("--restore prints one text, and packs nothing: leave out all else")
         click.echo(_restored(source[0] if source else "-", restore), nl=False)
         return EXIT_CLEAN
     parts = {name: given.pop(name) for name in ("job", "logs", "topology", "past")}
@@ -127,7 +129,8 @@ def _restored(path: str, names: str) -> str:
         with click.open_file(path, encoding="utf-8", errors="replace") as file:
             text = file.read(_LARGEST)
         shown = names
-        return restored(text, Path(names).read_text("utf-8"))
+        lines = restored(text, Path(names).read_text("utf-8")).split("\n")
+        return "\n".join("\t".join(printable(word, 2 * len(word) + 100) for word in line.split("\t")) for line in lines)
     except (OSError, ValueError, TypeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise SettingsError(f"--restore: {printable(shown)}: {printable(str(reason), 200)}") from None

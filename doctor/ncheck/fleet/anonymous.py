@@ -14,7 +14,7 @@ import json
 import re
 import string
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache, cached_property
 from importlib.resources import files
@@ -69,7 +69,9 @@ _PIECES = re.compile(r"(?:[^._\-\[\]]|\[[\d,-]+\])+|[._\-\[\]]")
 _PART_OF_NUMBER = re.compile(r"(?:veth|cali|tap|lxc|cni)?(?=[a-fA-F]*\d)[0-9a-fA-F]{6,}")  # veth3f9a1c2
 _SHORT = 2  # letters: what is no longer is a part of a number, a unit or an option, or a name that is known to be one
 
-# A node with such a name cannot be told from the device: ib0, mlx5_0, eth1.
+# Capital letters are those of a node (GPU01), but for what tools call the devices of any machine: GPU0, NIC12.
+_NUMBERED = re.compile(r"(?:gpu|nic|cpu|node|numa|core|rank)(?:0|[1-9]\d*)", re.IGNORECASE)
+# A node with such a name looks like the device: ib0, mlx5_0, eth1.
 _DEVICE = re.compile(
     r"(?:ib|eth|en[opsx]|docker|br|bond|lo|mlx|bnxt_re|irdma|hfi|hsn|rdmap|efa|veth|virbr|cuda|cpu|card|nvme|sd|md|dm"
     r"|loop|tty|numa|rank|port|step|round|python|sm|x)#.*"
@@ -90,11 +92,12 @@ _HOSTS = (
     re.compile(  # gpu01:7:9 [0] NCCL INFO   [gpu01:7] btl   Nov 28 10:00:00 gpu01 kernel:   SLURM_NODELIST=gpu[1-4]
         rf"^(?P<nccl>{_NAME}):\d+:\d+ |\[(?P<mpi>{_NAME}):\d+\] "
         rf"|^[A-Z][a-z]{{2}} [ \d]\d [\d:]{{8}} (?P<log>{_NAME}) \S+:"
-        rf"|NODELIST=(?P<list>(?:[\w.-]|\[[\d,-]+\])+)|\bHOST(?:NAME)?=(?P<variable>{_NAME})"
+        rf"|NODELIST=(?P<list>(?:[\w.,-]|\[[\d,-]+\])+)|\bHOST(?:NAME)?=(?P<variable>{_NAME})"
         rf"|\"(?:node|host|host_name|hostname|nodename)\": ?\"(?P<json>{_NAME})\"",
         re.MULTILINE,
     )
 )
+_LISTED = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")  # gpu[01-02,04],cn7
 _SERIALS = re.compile(
     r"(?i)\b(?:serial(?:[ _]?(?:number|no))?|S/N|asset[ _]?tag)[\"' \t]{0,40}[:=][\"' \t]{0,4}(?P<name>[\w-]{4,40})"
 )
@@ -165,6 +168,12 @@ def _shape(name: str) -> str:
     return _NUMBER.sub("#", name)
 
 
+def _names_node(piece: str, shapes: Collection[str]) -> bool:
+    """Return whether a piece of a text has one of these shapes, in small letters or in others."""
+    shape = _shape(piece)
+    return shape in shapes or (shape.lower() in shapes and not _NUMBERED.fullmatch(piece))
+
+
 def _as(new: str, old: str) -> str:
     """Return a word in the case of another one."""
     return "".join(n.upper() if o.isupper() else n for n, o in zip_longest(new, old[: len(new)], fillvalue=""))
@@ -214,7 +223,7 @@ class Names:
             end = at
             for end in range(min(len(pieces), at + longest), at, -1):
                 piece = "".join(pieces[at:end])
-                if piece in self.exact or (nodes and _shape(piece) in shapes):
+                if piece in self.exact or (nodes and _names_node(piece, shapes)):
                     new += self.exact.get(piece) or self.of_node(piece)
                     break
             else:
@@ -310,7 +319,8 @@ class _Seen:
                 self.of[kind].add(found[0])
         self.users.update(found[found.lastgroup or 0] for found in _USERS.finditer(text))
         self.serials.update(found["name"] for found in _SERIALS.finditer(text))
-        self.hosts.update(found[found.lastgroup or 0] for found in _HOSTS.finditer(text))
+        for found in _HOSTS.finditer(text):
+            self.hosts.update(_LISTED.findall(found[found.lastgroup or 0]))
 
     def _walk(self, value: object) -> None:
         if isinstance(value, list):
@@ -377,7 +387,7 @@ class _New:
         unknown = {word.lower() for word in letters if not _is_ordinary(word)}
         of_nodes = {word.lower() for shape in shapes for word in _words_of(shape)}
         self._used = {*unknown, *of_nodes}
-        nodes = self._ordered(of_nodes, shapes, {_shape(piece) for piece in pieces})
+        nodes = self._ordered(of_nodes, shapes, {_shape(piece).lower() for piece in pieces})
         self._used.update(nodes.values())
         return {word: nodes.get(word) or self._unused(len(word)) for word in sorted(unknown)}, nodes
 

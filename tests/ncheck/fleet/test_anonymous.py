@@ -133,6 +133,11 @@ TEXTS: dict[str, tuple[Sequence[str], str, Sequence[str], Sequence[str]]] = {
     "lines of JSON, and what id prints": (
         [], '{"user": "mark", "node": "cn5"}\n{"user":"mark", "x": "cn[1-4]"}\nuser=mark uid=7(mark) gid=7(mark)',
         ["mark", "cn5", "cn["], ['{"user": "', '"5"}'[1:], "[1-4]", "uid=7("]),
+    "names in capitals, and devices that look like them": (
+        ["gpu01", "node-3"], "GPU01 Gpu01: GPU0 NIC01 NODE GPU12 Node-3",
+        ["GPU01", "Gpu01", "Node-3"], ["GPU0 ", " GPU12"]),
+    "a list with two kinds of nodes": (
+        [], "SLURM_NODELIST=gpu[01-02,04],cn[1-4] cn3", ["gpu[", "cn["], ["=", "[01-02,04],", "[1-4] "]),
     "serial numbers by other words": ([], "S/N: 1650423001 Asset Tag: A-4711 s/n: no", ["16504", "4711"], ["s/n: no"]),
     "other alphabets": ([], "Müllerová 张伟 nodes.txt", ["ller", "张"], ["nodes.txt"]),
 }  # fmt: skip

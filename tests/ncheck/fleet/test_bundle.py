@@ -157,6 +157,7 @@ def test_of_a_history_only_what_is_about_these_nodes_is_packed(
     ((HEALTHY, "-l", "root"), "--user is for nodes that are examined, and none are named"),
     (("--job", "hang.zip", "--width", "4"), "--width is for nodes that are examined, and none are named"),
     ((HEALTHY, HEALTHY), "only one recording or nodes file is allowed: unexpected argument "),
+    (("a.txt", "--restore", "n.json"), "--restore prints one text, and packs nothing: leave out all else"),
     ((), "name what to pack: a recording, nodes, --job FILE, --logs DIR or --topology FILE"),
     (("none.txt",), "no such file or command: 'none.txt'"),
 ])  # fmt: skip
@@ -165,3 +166,15 @@ def test_words_that_make_no_bundle_are_refused(
 ) -> None:
     code, out, err = ncheck(capfd, "bundle", *words, "-o", tmp_path / "b.zip")
     assert (code, out, err.startswith(f"ncheck: {reason}"), [*tmp_path.iterdir()]) == (2, "", True, [])
+
+
+def test_an_answer_is_printed_under_the_real_names_and_without_control_characters(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.log").write_text("gpu01.acmecorp.com\n")
+    code, _, _ = ncheck(capfd, "bundle", "--logs", tmp_path / "a.log", "--anonymous", "-o", tmp_path / "b.zip")
+    with zipfile.ZipFile(tmp_path / "b.zip") as archive:
+        other = archive.read(next(name for name in archive.namelist() if name.startswith("logs/"))).decode()
+    (tmp_path / "answer.txt").write_text(f"\tlook at {other}\x1b[31mred\x07\n")
+    result = ncheck(capfd, "bundle", tmp_path / "answer.txt", "--restore", tmp_path / "b.names.json")
+    assert (code, result) == (0, (0, "\tlook at gpu01.acmecorp.com\n?[31mred?\n", ""))
