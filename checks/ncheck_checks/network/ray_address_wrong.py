@@ -7,7 +7,8 @@ address on every node. If the address is good but on another network than the in
 as information: it works, but objects of Ray then take that network.
 
 Without the rights to look at another user's processes, only your own Ray is seen. Ray in a container with its own
-network is left out.
+network is left out; of one in a container with the node's network, it is not compared with the interface of NCCL, which
+may have other variables there.
 
 ## Why it matters
 Ray takes the address on the route to the internet, or what the hostname resolves to. Other nodes cannot reach the
@@ -46,7 +47,7 @@ def ray_address_wrong(cluster: Cluster) -> Iterator[Problem]:
             )
             if why := why_unusable(raylet.address, node.name, nodes):
                 yield wrong(f"Ray knows this node by {address}, which {why}", summary="Ray knows it by a wrong address")
-            elif len(nodes) > 1 and node.name in picked:
+            elif len(nodes) > 1 and node.name in picked and not raylet.contained:
                 ray, nccl = interface_with(raylet.address, node[NicFacts]), picked[node.name].interface
                 if ray and ray.name != nccl.name:
                     yield wrong(

@@ -51,11 +51,15 @@ class LeftOver:
 
 @dataclass(frozen=True)
 class Raylet:
-    """A daemon of Ray. `address`: that by which Ray knows the node; `host_ip`: its VLLM_HOST_IP, "" unset."""
+    """A daemon of Ray. `address`: that by which Ray knows the node; `host_ip`: its VLLM_HOST_IP, "" unset.
+
+    `contained`: it has other files than a login, as in a container: what a login has says nothing of what runs there.
+    """
 
     pid: Count
     address: Annotated[str, _name]
     host_ip: Annotated[str, _name] = ""
+    contained: Annotated[bool, OPTIONAL] = False
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,9 @@ def nic(name: str, index: int, *ips: str, kind: Kind = Kind.PHYSICAL, default: b
     return Interface(name, index, kind, up=True, running=True, mtu=1500, addresses=addresses, default_route=default)
 
 
-def server(number: int, ray: str = "", of_ray: str = "", vllm: str = "", **variables: str) -> Facts:
+def server(
+    number: int, ray: str = "", of_ray: str = "", vllm: str = "", *, contained: bool = False, **variables: str
+) -> Facts:
     """Make a node with eth0, eth1 and docker0. `ray`: Ray's address; `of_ray`: its VLLM_HOST_IP; `vllm`: a version."""
     nics = (
         nic("docker0", 2, "172.17.0.1", kind=Kind.CONTAINER_BRIDGE),
@@ -30,7 +32,7 @@ def server(number: int, ray: str = "", of_ray: str = "", vllm: str = "", **varia
     )
     return {
         NicFacts: NicFacts((LO, *nics)),
-        HostLoadFacts: HostLoadFacts(8, raylets=(Raylet(40, ray, of_ray),) if ray else ()),
+        HostLoadFacts: HostLoadFacts(8, raylets=(Raylet(40, ray, of_ray, contained),) if ray else ()),
         InterpreterFacts: InterpreterFacts("/usr/bin/python3", "3.11.2", "", {"vllm": vllm} if vllm else {}),
         LoadedNcclFacts: LoadedNcclFacts("2.32.3", "/opt/libnccl.so.2"),
         NcclPickFacts: Absent("not asked"),

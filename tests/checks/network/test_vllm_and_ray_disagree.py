@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ncheck.model.cluster import Facts
-from ncheck.model.finding import Finding, Severity
+from ncheck.model.finding import Finding, Outcome, Severity
 from ncheck.steps.judge import judge
 from ncheck_checks.network.vllm_and_ray_disagree import vllm_and_ray_disagree
 
@@ -41,3 +41,21 @@ def test_where_they_agree_or_one_of_them_is_not_there_nothing_is_said() -> None:
         server(1, ray="10.2.0.1"),
     ):
         assert judge([vllm_and_ray_disagree], {"n1": node}).findings == []
+
+
+def test_in_a_container_with_the_nodes_network_a_login_says_nothing_of_vllm() -> None:
+    """`docker run --network host` with Ray and vLLM in it: a login's variables and packages are not those there."""
+    of_login = {"VLLM_HOST_IP": "10.1.0.1"}
+    judged = judge([vllm_and_ray_disagree], {
+        "unset": server(1, ray="10.2.0.1", vllm="0.11.0", contained=True, **of_login),
+        "alike": server(2, ray="10.2.0.2", of_ray="10.2.0.2", vllm="0.11.0", contained=True, **of_login),
+        "wrong": server(3, ray="10.2.0.3", of_ray="10.1.0.3", contained=True, **of_login),
+    })  # fmt: skip
+    assert [(found.nodes, found.message) for found in judged.findings] == [
+        (("wrong",), "Ray knows this node by 10.2.0.3, but its own processes have VLLM_HOST_IP=10.1.0.3"),
+    ]
+    assert {one.nodes: (one.outcome, one.reason) for one in judged.verdicts if one.nodes != ("wrong",)} == {
+        ("alike",): (Outcome.PASSED, ""),
+        ("unset",): (Outcome.SKIPPED,
+                     "Ray runs in a container, without VLLM_HOST_IP: which address vLLM takes there was not read"),
+    }  # fmt: skip

@@ -77,10 +77,12 @@ def test_a_raylet_is_named_with_its_address_if_it_sees_this_network(proc: Path) 
         (proc / f"{pid}/cmdline").write_text(f"/opt/ray/raylet\0--x\0{option}\0--labels=node_ip_address=9\0")
         (proc / f"{pid}/ns").mkdir()
         (proc / f"{pid}/ns/net").symlink_to(f"net:[{network}]")
+        (proc / f"{pid}/ns/mnt").symlink_to(f"mnt:[{pid}]")
     (proc / "61/environ").write_text("")
     (proc / "self/ns").mkdir(parents=True)
     (proc / "self/ns/net").symlink_to("net:[1]")
+    (proc / "self/ns/mnt").symlink_to("mnt:[60]")
     assert raylets(table(str(proc)), str(proc)) == [
-        {"pid": 60, "address": "10.1.0.1", "host_ip": "10.1.0.9"},
-        {"pid": 61, "address": "fd00::1", "host_ip": ""},
+        {"pid": 60, "address": "10.1.0.1", "host_ip": "10.1.0.9", "contained": False},
+        {"pid": 61, "address": "fd00::1", "host_ip": "", "contained": True},
     ]

@@ -29,7 +29,7 @@ READS = (
     "/proc/*/{stat,environ,fd} of processes whose parent has ended: whether one has "
     + ", ".join(VARIABLES)
     + ", and what it holds",
-    "/proc/*/{cmdline,environ,ns/net} of Ray's raylet: the address by which Ray knows this node, and " + HOST_IP,
+    "/proc/*/{cmdline,environ,ns/net,ns/mnt} of Ray's raylet: the address by which Ray knows this node, and " + HOST_IP,
 )
 
 
@@ -53,10 +53,11 @@ def answer(sources: object, arguments: object, timeout: float) -> "Dict[str, Any
 
 
 def raylets(table: "Mapping[int, proc.Stat]", root: str = proc.ROOT) -> "List[Dict[str, Any]]":
-    """Return [{"pid", "address", "host_ip"}] of Ray's daemons that this user may look at and that see this network.
+    """Return [{"pid", "address", "host_ip", "contained"}] of Ray's daemons.
 
-    Ray's releases write --node_ip_address and --node-ip-address. One in a container with a network of its own is left
-    out: its address is none of this node.
+    These are daemons that this user may look at and that see this network. Ray's releases write --node_ip_address and
+    --node-ip-address. One in a container with a network of its own is left out: its address is none of this node. One
+    that shares only the network is "contained".
     """
     rows: "List[Dict[str, Any]]" = []
     for pid in sorted(pid for pid, now in table.items() if now.name == "raylet" and not now.ended):
@@ -65,7 +66,9 @@ def raylets(table: "Mapping[int, proc.Stat]", root: str = proc.ROOT) -> "List[Di
         options = (word.replace("_", "-").partition("=") for word in proc.command(pid, root))
         address = next((value for name, _, value in options if name == "--node-ip-address"), "")
         if variables is not None and address and proc.link(pid, "ns/net", root) == proc.link("self", "ns/net", root):
-            rows.append({"pid": pid, "address": address, "host_ip": variables.get(HOST_IP, "")})
+            contained = proc.link(pid, "ns/mnt", root) != proc.link("self", "ns/mnt", root)
+            host_ip = variables.get(HOST_IP, "")
+            rows.append({"pid": pid, "address": address, "host_ip": host_ip, "contained": contained})
     return rows[:_MOST]
 
 
