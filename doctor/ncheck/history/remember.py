@@ -44,9 +44,10 @@ def remembered(
     entry = entry_of(report, kind, time, known)
     try:
         job = _job_before(entry, history, settings.job_ended)
-        added = history.add(entry, settings.keep_days)
+        added = history.add(entry, settings.keep_days, live=time is None)
+        entry = added or entry
         if job and added:
-            history.add(job, settings.keep_days)
+            history.add(replace(job, time=entry.time), settings.keep_days, live=True)
         runs = history.runs()
         until = [run for run in runs if run.time <= entry.time]
         past = past_of(until, history.spans())

@@ -78,18 +78,26 @@ class History:
         with self._open(new=True) as base, base:
             base.execute("BEGIN IMMEDIATE")
 
-    def add(self, entry: Entry, keep_days: int) -> bool:
-        """Add a run, and remove what is too old. Return False if it is there already."""
+    def add(self, entry: Entry, keep_days: int, *, live: bool = False) -> Entry | None:
+        """Add a run, and remove what is too old. Return it as it was added; None if it is there already.
+
+        A run is known by its time and its nodes. A `live` one is never there already: where another one has its time,
+        it gets the next free millisecond.
+        """
         if not 0 <= entry.time <= _LATEST:
             raise HistoryError(f"the run has no valid time ({entry.time:g} s since 1970)")
         with self._open(new=True) as base, base:
             base.execute("BEGIN IMMEDIATE")
             lists = [fold(entry.of(state)) for state in STATES]
+            nodes = fold(sorted(chain.from_iterable(entry.nodes.values())))
+            same = "SELECT 1 FROM run WHERE time = ? AND nodes = ?"
+            while live and base.execute(same, (entry.time, nodes)).fetchone():
+                entry = replace(entry, time=entry.time + 0.001)
             added = base.execute(
                 "INSERT OR IGNORE INTO run VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     entry.time,
-                    fold(sorted(chain.from_iterable(entry.nodes.values()))),
+                    nodes,
                     entry.kind,
                     entry.host,
                     entry.version,
@@ -99,7 +107,7 @@ class History:
                 ),
             )
             if not added.rowcount:
-                return False
+                return None
             run = added.lastrowid
             base.executemany(
                 "INSERT INTO finding VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -116,7 +124,7 @@ class History:
                 ((one.node, one.kind, one.place, one.value, one.detail, entry.time, entry.time) for one in entry.kept),
             )
             _prune(base, keep_days)
-        return True
+        return entry
 
     def runs(self) -> tuple[Entry, ...]:
         """Return all runs, the oldest first, without what stays the same from run to run."""

@@ -129,7 +129,7 @@ class JobNote:
         if job.rank is not None:
             first = Figure((node,), f"rank {job.rank}", FAILED_FIRST, float(job.code), "exit code")
             note = replace(note, figures=(*note.figures, first))
-        self.history.add(note, self.settings.keep_days)
+        self.history.add(note, self.settings.keep_days, live=True)
 
     def _look(self) -> tuple[Kept, ...]:
         """Return what the links and GPUs of the nodes that answer have counted."""

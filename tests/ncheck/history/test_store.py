@@ -39,6 +39,18 @@ def test_what_was_added_comes_back_and_the_same_run_is_added_once(tmp_path: Path
     assert (tmp_path / "cluster.db").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_live_run_is_added_whatever_other_run_its_second_has(tmp_path: Path) -> None:
+    """The clock of a report has seconds, and a loop or CI examines the same nodes more than once in one."""
+    history = History(str(tmp_path / "cluster.db"))
+    added = [history.add(later(0, exit_code=code), 90, live=True) for code in range(3)]
+    assert [one and (one.time, one.exit_code) for one in added] == [
+        (RUN.time, 0), (RUN.time + 0.001, 1), (RUN.time + 0.001 + 0.001, 2),
+    ]  # fmt: skip
+    assert history.runs() == tuple(replace(one, kept=()) for one in added if one)
+    assert {(one.first, one.last) for one in history.spans()} == {(RUN.time, RUN.time + 0.001 + 0.001)}
+    assert history.add(later(0, kind="replay"), 90) is None  # the recording of one of them
+
+
 def test_runs_that_are_too_old_go_with_all_that_only_they_saw(tmp_path: Path) -> None:
     history = History(str(tmp_path / "cluster.db"))
     for days in (0, 50, 100):
