@@ -155,16 +155,16 @@ def _setting(name: str, *flags: str, heading: str = "", **others: Any) -> Decora
     return _option(heading or row.group.heading, *(flags or row.flags), name, **{**words, **others})
 
 
-def _whole(least: int, most: int) -> Callable[[click.Context, click.Parameter, str | None], object]:
-    """Return what reads a number of an option that is no setting."""
+def _read_by(reader: Callable[[object], object]) -> Callable[[click.Context, click.Parameter, str | None], object]:
+    """Return what reads an option that is no setting."""
 
-    def read_number(context: click.Context, parameter: click.Parameter, typed: str | None) -> object:
+    def read_option(context: click.Context, parameter: click.Parameter, typed: str | None) -> object:
         try:
-            return None if typed is None else read.whole(least, most)(typed)
+            return None if typed is None else reader(typed)
         except ValueError as error:
             raise click.UsageError(f"{parameter.opts[0]}: {error}", context) from None
 
-    return read_number
+    return read_option
 
 
 def _group(group: rows.Group) -> tuple[Decorator[Any], ...]:
@@ -191,7 +191,7 @@ WITH = (
 )  # fmt: skip
 RETRY = (
     _option(
-        "Job launch", "--retry", callback=_whole(1, 100), metavar="N",
+        "Job launch", "--retry", callback=_read_by(read.whole(1, 100)), metavar="N",
         help="Start the job again after a failure, up to N times, where its log says that this helps.",
     ),
     _option(
@@ -266,6 +266,10 @@ PREDICTED = (
     _setting(
         "sizes", heading="Prediction",
         help="Bytes, as nccl-tests counts them: 8-1G for all powers of two, or 1M,64M,1G.  [8K to 8G]",
+    ),
+    _option(
+        "Prediction", "--link-speed", metavar="GBPS", callback=_read_by(read.link_speed),
+        help="Gb/s of each NIC that carries the data, where it shows none (clouds) or another: 25.",
     ),
     _option(
         "Prediction", "--model", metavar="KEY=VALUE,...", help="Instead: the model, and how it is split over GPUs."

@@ -36,6 +36,7 @@ def predict(  # noqa: PLR0913, PLR0917  the options
     compute: str | None,
     recording: str | None,
     outputs: tuple[str, ...],
+    link_speed: float | None,
     **flags: object,
 ) -> int:
     """Predict what NCCL will do on the nodes of a file, before it runs: which algorithm, protocol, channels and NICs it
@@ -47,7 +48,8 @@ def predict(  # noqa: PLR0913, PLR0917  the options
     ncheck predict --from DIR         from what --record DIR saved
 
     The nodes are asked what they have; nothing is measured. The choice is that of NCCL's own cost model, by the release
-    that the nodes load. What is not known is said to be unknown. Exit code: 1 if that is a bandwidth or a node.
+    that the nodes load; where no node has a GPU, gloo takes its place. What is not known is said to be unknown. Exit
+    code: 1 if that is a bandwidth or a node.
 
     With --model it predicts what one GPU exchanges in one training step instead: bytes by collective, with the formulas
     and their sources; with nodes also the seconds on them. How long a step computes is given, or left out.
@@ -70,7 +72,7 @@ def predict(  # noqa: PLR0913, PLR0917  the options
     moe_layers etp               layers with experts; tensor parallel in an expert  [layers, tp]
     """  # noqa: D301  click ends a paragraph's folding at \b
     if model is not None and not (nodes or recording or flags["hosts"] or flags["slurm"]):
-        return _training(context, model, outputs, {**flags, "compute": compute})
+        return _training(context, model, outputs, {**flags, "compute": compute, "link_speed": link_speed})
     if compute is not None and model is None:
         raise click.UsageError("--compute is about a model: add --model", context)
     if model is not None and (own := next((name for name in ("ops", "sizes") if flags[name]), None)):
@@ -99,10 +101,10 @@ def predict(  # noqa: PLR0913, PLR0917  the options
         from ncheck.predict.show import FORMS as OF_MODEL
         from ncheck.predict.step_time import predict_step
 
-        step = predict_step(cluster, run, settings.slots, seconds)
+        step = predict_step(cluster, run, settings.slots, seconds, link_speed)
         print_in(OF_MODEL, outputs, step)
         return EXIT_FINDINGS if step.exchanges and step.seconds is None else EXIT_CLEAN
-    prediction = predict_cluster(cluster, settings.ops, settings.sizes, settings.slots)
+    prediction = predict_cluster(cluster, settings.ops, settings.sizes, settings.slots, link_speed)
     print_in(FORMS, outputs, prediction)
     return EXIT_CLEAN if prediction.whole else EXIT_FINDINGS
 

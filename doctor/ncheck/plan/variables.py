@@ -59,11 +59,8 @@ def advise(cluster: Cluster, launcher: str = "", program: Sequence[str] = ()) ->
     if unread := unread_reasons(cluster, NicFacts):
         reason = f"the interfaces of {fold(unread)} could not be read, so no interface can be set for all nodes"
         return _undecided(reason, tuple(f"{node}: {why}" for node, why in unread.items()))
-    picks, name, rdma = _picks(cluster), requested_interface(cluster), over_tcp(cluster) is False
-    if name:
-        choice = _network_of(cluster, name)
-    else:
-        choice = choose_network(cluster, lambda network: _rank(network, picks, rdma=rdma))
+    picks = _picks(cluster)
+    choice = job_network(cluster, picks)
     if choice.network is None:
         return _undecided(choice.reason, choice.not_used, choice.notes)
     interfaces = _advise_interface(cluster, choice.network, picks, choice.not_used)
@@ -82,6 +79,14 @@ def advise(cluster: Cluster, launcher: str = "", program: Sequence[str] = ()) ->
         choice.network,
         merged(*(part.per_node for part in parts)),
     )
+
+
+def job_network(cluster: Cluster, picks: Picks | None = None) -> NetworkChoice:
+    """Return the network of a job on these nodes; `picks`: what NCCL picks on each of them by itself."""
+    if name := requested_interface(cluster):
+        return _network_of(cluster, name)
+    own, rdma = _picks(cluster) if picks is None else picks, over_tcp(cluster) is False
+    return choose_network(cluster, lambda network: _rank(network, own, rdma=rdma))
 
 
 def _undecided(reason: str, evidence: tuple[str, ...] = (), notes: tuple[str, ...] = ()) -> Advice:

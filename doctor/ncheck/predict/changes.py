@@ -13,7 +13,8 @@ from ncheck.nccl.hca import active, selected, value_for
 from ncheck.nccl.settings import release_of
 from ncheck.plan.hca import HCA, sort_ports
 from ncheck.plan.inputs import logged_in, rdma_everywhere
-from ncheck.predict.prediction import LARGE, Case, Change, OpPrediction, Part, by_sockets, predicted
+from ncheck.predict.carriers import by_sockets
+from ncheck.predict.prediction import LARGE, Case, Change, OpPrediction, Part, predicted
 from ncheck.predict.releases import NEWEST
 from ncheck.topology.pcie_width import behind
 

@@ -1,4 +1,4 @@
-"""What NCCL will do on a cluster, and what single changes would bring."""
+"""What NCCL will do on a cluster, or gloo where no node has a GPU, and what single changes would bring."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from ncheck.model.op import Op
 from ncheck.nccl.settings import is_on, release_of
 from ncheck.parity import nodes_by_value
 from ncheck.plan.inputs import unreachable
+from ncheck.predict import gloo
+from ncheck.predict.carriers import at_speed
 from ncheck.predict.changes import changes_of
 from ncheck.predict.machine import without_gpudirect
 from ncheck.predict.prediction import Case, Part, Prediction, parts_of, predicted
@@ -24,22 +26,34 @@ FACTS: tuple[FactType, ...] = (LoginFacts, *HARDWARE_FACTS, LoadedNcclFacts, Net
 SIZES = (2**13, 2**17, 2**20, 2**23, 2**26, 2**30, 2**33)
 
 
-def predict_cluster(cluster: Cluster, ops: Sequence[Op], sizes: Sequence[int], slots: int | None = None) -> Prediction:
-    """Return what NCCL will do on the nodes that were logged in to, with these numbers of bytes."""
+def predict_cluster(
+    cluster: Cluster,
+    ops: Sequence[Op],
+    sizes: Sequence[int],
+    slots: int | None = None,
+    link_speed: float | None = None,
+) -> Prediction:
+    """Return what NCCL or gloo will do on the nodes that were logged in to, with these numbers of bytes.
+
+    `link_speed`: the Gb/s of each NIC that carries the data, in place of what it shows.
+    """
+    cluster, named = at_speed(cluster, link_speed)
     case, rdma = parts_of(cluster, slots)
     wanted = tuple(sorted(sizes or SIZES))
     found = tuple(predicted(case, op, wanted) for op in ops)
-    versions = {part.version for part in case.values()}
+    by_gloo = all(part.cpus for part in case.values())
+    versions = {"" if by_gloo else part.version for part in case.values()}
     version = versions.pop() if len(versions) == 1 else ""
     return Prediction(
         version,
         release_of(version) in CHECKED,
         {name: part.ranks for name, part in case.items()},
-        {name: tuple(port.name for port in part.ports) for name, part in case.items()},
+        {name: part.nics for name, part in case.items()},
         found,
-        tuple(changes_of(cluster, case, found, wanted)),
-        tuple(_notes(case, version, rdma=rdma)),
+        () if by_gloo else tuple(changes_of(cluster, case, found, wanted)),
+        named if by_gloo else (*named, *_notes(case, version, rdma=rdma)),
         unreachable(cluster),
+        *((gloo.SOURCE, "gloo") if by_gloo else ()),
     )
 
 

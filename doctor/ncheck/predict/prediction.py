@@ -1,7 +1,8 @@
 """What NCCL will do on a cluster, by its facts: algorithm, protocol, channels, NICs, time, and what limits it.
 
 Which algorithm and protocol: NCCL's own cost model (cost.py). How fast the links are: the model that judges what a
-bandwidth test measured (ncheck.probe.expected), so that both say the same of large messages.
+bandwidth test measured (ncheck.probe.expected), so that both say the same of large messages. Where no node has a GPU,
+gloo is what a job uses (gloo.py).
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from ncheck.model.op import Op
 from ncheck.nccl.hca import selected
 from ncheck.nccl.net_plugin import loaded
 from ncheck.nccl.settings import PlacedSetting, is_on, release_of
-from ncheck.plan.inputs import logged_in, rdma_everywhere, slots_per_node
+from ncheck.plan.inputs import logged_in, slots_per_node
+from ncheck.predict import gloo
+from ncheck.predict.carriers import carriers_of
 from ncheck.predict.cost import (
     ALLOWED,
     NEAR_TO_FAR,
@@ -55,8 +58,8 @@ class Predicted:
 
     size: Bytes, as nccl-tests counts them.
     algorithm: Ring, Tree, NVLS, NVLSTree or PAT; empty if it is unknown, or if the operation has none.
-    protocol: LL, LL128 or Simple; empty if it is unknown.
-    channels: The most channels that NCCL uses for it; null if it is unknown.
+    protocol: LL, LL128 or Simple; empty if it is unknown, and for gloo, which has none.
+    channels: The most channels that NCCL uses for it; null if it is unknown, and for gloo.
     seconds: The time of one collective; null if it is unknown.
     busbw: GB/s of bus bandwidth; null if it is unknown.
     """
@@ -118,14 +121,15 @@ class Change:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What NCCL will do on these nodes.
+    """What NCCL will do on these nodes, or gloo where none of them has a GPU.
 
     schema: The version of this form.
+    library: NCCL or gloo.
     version: NCCL's release; empty if it is unknown.
     source: Where the rules come from.
     checked: Whether the source of this very release was read for the rules.
     ranks: By node, the number of ranks.
-    nics: By node, the HCA ports that carry data to other nodes.
+    nics: By node, the HCA ports that carry data to other nodes, or the interface that does.
     ops: By operation.
     changes: What single changes would bring, the best first.
     notes: What is assumed, or left out.
@@ -141,6 +145,7 @@ class Prediction:
     notes: tuple[str, ...] = ()
     unreachable: tuple[str, ...] = ()
     source: str = SOURCE
+    library: str = "NCCL"
     schema: int = 1
 
     @property
@@ -151,7 +156,10 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Part:
-    """One node of a job: what it has, and what NCCL uses of it. `plugin`: the network plug-in, "" for NCCL's own."""
+    """One node of a job: what it has, and what NCCL uses of it. `plugin`: the network plug-in, "" for NCCL's own.
+
+    `interface`: where data goes by sockets, the one that carries it, "" if there is no such one. `cpus`: it has no GPU.
+    """
 
     hardware: NodeHardware
     ranks: int
@@ -160,6 +168,13 @@ class Part:
     direct: GpuDirectFacts | None = None
     plugin: str = ""
     tuner: str = ""
+    interface: str = ""
+    cpus: bool = False
+
+    @property
+    def nics(self) -> tuple[str, ...]:
+        """What carries data to other nodes, by name."""
+        return tuple(port.name for port in self.ports) or ((self.interface,) if self.interface else ())
 
     def set(self, variable: str, value: str | None) -> Part:
         """Return the same node with this variable in the environment; None: set nowhere."""
@@ -186,28 +201,23 @@ def parts_of(cluster: Cluster, slots: int | None) -> tuple[Case, bool]:
     """Return the nodes that were logged in to, and whether NCCL uses their HCAs."""
     reached = logged_in(cluster)
     known = {name: reached.known[name] for name in reached.names}
+    carriers = carriers_of(reached)
     ranks = slots_per_node(reached, slots)
     nccl, plugins = reached.facts(LoadedNcclFacts), reached.facts(NetPluginFacts)
     direct, hcas = reached.facts(GpuDirectFacts), reached.facts(InfinibandFacts)
     hardware = {name: hardware_of(facts) for name, facts in known.items()}
     settings = {name: settings_on(own) for name, own in hardware.items()}
-    rdma = len(known) > 1 and rdma_everywhere(reached) and not any(map(by_sockets, settings.values()))
     parts = {}
     for name, own in hardware.items():
         plugin = loaded(plugins[name], nccl.get(name)) if name in plugins else None
         chosen = settings[name]["NCCL_IB_HCA"].value if "NCCL_IB_HCA" in settings[name] else ""
         parts[name] = Part(
-            own, ranks[name], selected(chosen, hcas[name].ports) if rdma else (),
+            own, ranks[name], selected(chosen, hcas[name].ports) if carriers.rdma else (),
             nccl[name].version if name in nccl and nccl[name].library == "NCCL" else "",
             direct.get(name), plugin.described if plugin else "", plugins[name].tunes if name in plugins else "",
+            carriers.interfaces.get(name, ""), carriers.cpus,
         )  # fmt: skip
-    return parts, rdma
-
-
-def by_sockets(settings: Mapping[str, PlacedSetting]) -> bool:
-    """Return whether these settings keep NCCL from the HCAs."""
-    net = settings["NCCL_NET"].value.lower() if "NCCL_NET" in settings else ""
-    return is_on(settings, "NCCL_IB_DISABLE") or net == "socket"
+    return parts, carriers.rdma
 
 
 LARGE = 2**33  # bytes, at which the start-up no longer shows
@@ -219,6 +229,8 @@ def predicted(case: Case, op: Op, sizes: Sequence[int]) -> OpPrediction:
     ranks = sum(part.ranks for part in case.values())
     if ranks < 2:  # noqa: PLR2004  it takes two
         return OpPrediction(op, tuple(map(Predicted, sizes)), unknown=("all of it: a single rank sends nothing",))
+    if all(part.cpus for part in case.values()):
+        return _by_gloo(case, op, sizes)
     limit = links_of(case, op)
     try:
         model = _model_of(case, op)
@@ -233,6 +245,23 @@ def predicted(case: Case, op: Op, sizes: Sequence[int]) -> OpPrediction:
     return OpPrediction(op, rows, limit.limited_by, limit.lowered_by, limit.unknown)
 
 
+def _by_gloo(case: Case, op: Op, sizes: Sequence[int]) -> OpPrediction:
+    ranks, algorithm = [part.ranks for part in case.values()], gloo.ALGORITHMS.get(op, "")
+    limit, why = links_of(case, op, Method.TCP), gloo.unknown(op, ranks)
+    if why or limit.busbw is None:
+        rows = tuple(Predicted(size, algorithm) for size in sizes)
+        return OpPrediction(op, rows, unknown=(why,) if why else limit.unknown)
+    busbw, factor = limit.busbw * gloo.share(op, ranks), op.bus_factor(sum(ranks))
+    times = [size * factor / busbw / 1e9 for size in sizes]
+    hidden = [gloo.start_up_hidden(op, sum(ranks), time) for time in times]
+    rows = tuple(
+        Predicted(size, algorithm, seconds=time, busbw=busbw) if known else Predicted(size, algorithm)
+        for size, time, known in zip(sizes, times, hidden, strict=True)
+    )
+    unknown = () if all(hidden) else ("the start-up of small messages by TCP",)
+    return OpPrediction(op, rows, limit.limited_by, limit.lowered_by, unknown)
+
+
 def _bounded(size: int, busbw: float | None, case: Case, op: Op) -> Predicted:
     """Return a size whose start-up is not known: only one that is large for so many nodes has a bandwidth then."""
     factor = op.bus_factor(sum(part.ranks for part in case.values()))
@@ -241,13 +270,12 @@ def _bounded(size: int, busbw: float | None, case: Case, op: Op) -> Predicted:
     return Predicted(size, seconds=size * factor / busbw / 1e9, busbw=busbw)
 
 
-def links_of(case: Case, op: Op) -> Expected:
+def links_of(case: Case, op: Op, method: Method = Method.NCCL) -> Expected:
     """Return what the links carry: what a bandwidth test is held to."""
     nodes, ranks = tuple(case), tuple(part.ranks for part in case.values())
-    step = Step(1, Stage.ALL if len(nodes) > 1 else Stage.INSIDE, Method.NCCL, nodes, ranks, (LARGE,), op=op)
+    step = Step(1, Stage.ALL if len(nodes) > 1 else Stage.INSIDE, method, nodes, ranks, (LARGE,), op=op)
     results = {
-        name: NodeResult(step, (), tuple(port.name for port in part.ports), version=part.version, used=_used(part))
-        for name, part in case.items()
+        name: NodeResult(step, (), part.nics, version=part.version, used=_used(part)) for name, part in case.items()
     }
     return expected(Collective(step, results, (), ()), {name: part.hardware for name, part in case.items()})
 

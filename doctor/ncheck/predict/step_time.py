@@ -14,17 +14,21 @@ from ncheck.hostlist import fold
 from ncheck.model.cluster import Cluster
 from ncheck.parity import nodes_by_value
 from ncheck.plan.inputs import unreachable
+from ncheck.predict.carriers import at_speed
 from ncheck.predict.prediction import LARGE, Case, parts_of, predicted
 from ncheck.predict.training import Exchange, StepPrediction, Timed, TrainingRun, exchanges
 
 
-def predict_step(cluster: Cluster, run: TrainingRun, slots: int | None, compute: float | None) -> StepPrediction:
+def predict_step(
+    cluster: Cluster, run: TrainingRun, slots: int | None, compute: float | None, link_speed: float | None = None
+) -> StepPrediction:
     """Return what a step exchanges and how long that takes on these nodes.
 
     Raises NcheckError where their GPUs are not as many as the run needs, or not the same number on each node.
     """
     if lost := unreachable(cluster):
         raise NcheckError(f"--model: {fold(lost)} could not be reached: how many GPUs there are is not known")
+    cluster, named = at_speed(cluster, link_speed)
     case, _ = parts_of(cluster, slots)
     ranks = {name: part.ranks for name, part in case.items()}
     counts = nodes_by_value(ranks)
@@ -35,7 +39,7 @@ def predict_step(cluster: Cluster, run: TrainingRun, slots: int | None, compute:
         raise NcheckError(f"--model: dp x tp x pp x cp needs {run.gpus} GPUs, and the nodes have {sum(ranks.values())}")
     found = exchanges(run)
     timed = tuple(_slowest(case, each, run.gpus) for each in found)
-    return StepPrediction(run, found, timed, compute, tuple(_notes(found, timed)))
+    return StepPrediction(run, found, timed, compute, (*named, *_notes(found, timed)))
 
 
 def _notes(found: Sequence[Exchange], timed: Sequence[Timed]) -> list[str]:
@@ -57,8 +61,8 @@ def _timed(case: Case, exchange: Exchange, place: Sequence[tuple[int, int]], gpu
     group, crowd = {}, 1.0
     for node, ranks in place:
         part = case[names[node]]
-        if part.ports:
-            crowd = max(crowd, together / len(part.ports))
+        if part.nics:
+            crowd = max(crowd, together / len(part.nics))
         group[names[node]] = replace(part, ranks=ranks, ports=part.ports[: max(1, len(part.ports) // together)])
     found = predicted(group, exchange.op, (exchange.size, LARGE))
     row, large = found.rows

@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 from ncheck.hostlist import fold
 from ncheck.parity import nodes_by_value
+from ncheck.predict.carriers import folded
 from ncheck.predict.prediction import Change, OpPrediction, Predicted, Prediction
 from ncheck.report.json import without_delete
 from ncheck.report.tables import aligned
@@ -36,17 +37,14 @@ def _headline(prediction: Prediction) -> str:
     nodes, ranks = len(prediction.ranks), sum(prediction.ranks.values())
     what = f"{nodes} node{'s' if nodes > 1 else ''}, {ranks} rank{'s' if ranks > 1 else ''}"
     return (
-        f"{what}: what {f'NCCL {prediction.version}' if prediction.version else 'NCCL'} will do; nothing was measured"
+        f"{what}: what {' '.join(filter(None, (prediction.library, prediction.version)))} will do; nothing was measured"
     )
 
 
 def _nics(prediction: Prediction) -> Iterator[str]:
     for names, nodes in nodes_by_value(prediction.nics).items():
-        ports: dict[str, list[str]] = {}
-        for name in names:
-            ports.setdefault(name.rpartition(":")[2], []).append(name.rpartition(":")[0])
         if names:
-            yield f"NICs on {fold(nodes)}: {', '.join(f'{fold(hcas)}:{port}' for port, hcas in ports.items())}"
+            yield f"NICs on {fold(nodes)}: {folded(names)}"
 
 
 def _operation(one: OpPrediction) -> Iterator[str]:

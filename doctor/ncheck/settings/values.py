@@ -34,6 +34,7 @@ ELEMENT = 4  # bytes of a float
 LEAST_SIZE, LARGEST_SIZE = 8, 64 * 2**30
 _LONGEST_INTERFACE = 15  # bytes: IFNAMSIZ of the kernel, less one
 _FASTEST = 1e6  # GB/s
+_SLOWEST_LINK, _FASTEST_LINK = 0.001, 10_000  # Gb/s
 _DAY = 86400
 
 
@@ -207,13 +208,26 @@ def _size(text: str) -> int:
 
 
 def _bandwidth(value: object) -> float:
-    try:
-        number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else math.nan
-    except ValueError:
-        number = math.nan
+    number = _number(value)
     if not 0 < number < _FASTEST:
         raise ValueError(f"expected a bus bandwidth in GB/s, as in 380, not {quoted(str(value))}")
     return number
+
+
+def link_speed(value: object) -> float:
+    """Read the speed of one NIC."""
+    number = _number(value)
+    if not _SLOWEST_LINK <= number <= _FASTEST_LINK:
+        raise ValueError(f"expected the Gb/s of one NIC, from {_SLOWEST_LINK:g} to {_FASTEST_LINK}, as in 25, not "
+                         f"{quoted(str(value))}")  # fmt: skip
+    return number
+
+
+def _number(value: object) -> float:
+    try:
+        return float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else math.nan
+    except ValueError:
+        return math.nan
 
 
 _VERSIONS = ("driver", "cuda", "nccl", "mpi", "horovod", "python")
