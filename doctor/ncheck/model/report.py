@@ -299,6 +299,26 @@ class Traffic:
 
 
 @dataclass(frozen=True)
+class NcclChoice:
+    """What NCCL uses for one size of one operation by its cost model: predicted, and not measured.
+
+    op: The operation.
+    size: Bytes, as in the curve of the measurement.
+    algorithm: Ring, Tree, NVLS, NVLSTree or PAT.
+    protocol: LL, LL128 or Simple.
+    channels: The most channels that it uses.
+    nics: NICs of each node, of the node with the fewest; 0 inside one node.
+    """
+
+    op: str
+    size: int
+    algorithm: str
+    protocol: str
+    channels: int
+    nics: int = 0
+
+
+@dataclass(frozen=True)
 class Probe:
     """Whether the bandwidth was measured.
 
@@ -311,6 +331,7 @@ class Probe:
     pairs: Every pair of nodes that was measured by itself.
     traffic: Traffic of every interface and HCA port while all nodes ran together, or else in all steps.
     notes: What was left out, with the reason: nodes, steps, GPUs.
+    choices: What NCCL uses for each size that all nodes measured together, where that is known; by size.
     """
 
     ran: bool
@@ -322,6 +343,7 @@ class Probe:
     pairs: tuple[Pair, ...] = ()
     traffic: tuple[Traffic, ...] = ()
     notes: tuple[str, ...] = ()
+    choices: tuple[NcclChoice, ...] = ()
 
     @property
     def sentence(self) -> str:

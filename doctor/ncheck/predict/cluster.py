@@ -1,16 +1,18 @@
-"""What NCCL will do on a cluster, or gloo where no node has a GPU, and what single changes would bring."""
+"""What NCCL will do on a cluster, or gloo where no node has a GPU; what single changes would bring; what was chosen."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ncheck.facts.gpudirect import GpuDirectFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.net_plugin import NetPluginFacts
 from ncheck.hostlist import fold
-from ncheck.model.cluster import Cluster, FactType
+from ncheck.model.cluster import Cluster, Facts, FactType
+from ncheck.model.fact import Unread
 from ncheck.model.op import Op
+from ncheck.model.report import Measurement, NcclChoice, Probe
 from ncheck.nccl.settings import is_on, release_of
 from ncheck.parity import nodes_by_value
 from ncheck.plan.inputs import unreachable
@@ -55,6 +57,30 @@ def predict_cluster(
         unreachable(cluster),
         *((gloo.SOURCE, "gloo") if by_gloo else ()),
     )
+
+
+def choices(
+    cluster: Cluster, measurements: Sequence[Measurement], probe: Probe, slots: int | None = None
+) -> Iterator[NcclChoice]:
+    """Yield what NCCL uses for each size that all nodes measured together, where nothing has to be assumed."""
+    stage = "all" if len(cluster) > 1 else "inside"
+    for one in measurements:
+        if one.stage != stage or not one.curve or not all(_read(cluster.known[name]) for name in one.nodes):
+            continue
+        case, rdma = parts_of(cluster.subset(one.nodes), slots)
+        known = {part.version for part in case.values()} == {probe.version} and release_of(probe.version) in CHECKED
+        alike = one.ranks == sum(part.ranks for part in case.values())
+        if not known or not alike or _notes(case, probe.version, rdma=rdma):
+            continue
+        nics = min(len(part.ports) for part in case.values())
+        for row in predicted(case, Op(one.op), sorted({point.size for point in one.curve})).rows:
+            if row.algorithm and row.channels is not None:
+                yield NcclChoice(one.op, row.size, row.algorithm, row.protocol, row.channels, nics)
+
+
+def _read(facts: Facts) -> bool:
+    """Return whether all of it was asked, which --select may leave out, and what NCCL loads is known."""
+    return facts.keys() >= {*FACTS} and not isinstance(facts[NetPluginFacts], Unread)
 
 
 def _notes(case: Case, version: str, *, rdma: bool) -> list[str]:

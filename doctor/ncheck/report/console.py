@@ -16,7 +16,7 @@ from ncheck.model.report import Report
 from ncheck.model.state import unknown_by_cause
 from ncheck.report import text as words
 from ncheck.report.language import marked, tr
-from ncheck.report.measured import BAD, UNJUDGED, WARNED, WELL
+from ncheck.report.measured import BAD, UNJUDGED, WARNED, WELL, nccl_choice
 from ncheck.report.page import Page
 from ncheck.report.parts import (
     print_fix,
@@ -198,6 +198,8 @@ def _topics(page: Page, report: Report, findings: Sequence[FoldedFinding]) -> No
     for line in lines:
         sign, style = signed[line.mark]
         page.say(line.text, Text.assemble((f"{sign} ", style), f"{padded(line.topic, width)}  "))
+    if choice := nccl_choice(report.probe):
+        page.say(choice, " " * (width + 4), style="dim")
 
 
 def _launch(page: Page, report: Report) -> None:

@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from rich.cells import cell_len
 from rich.text import Text
 
 from ncheck.lazy_dataclass import dataclass
-from ncheck.model.report import Measurement, Pair, Point, Probe, Report, Share, Standing, Traffic
+from ncheck.model.report import Measurement, NcclChoice, Pair, Point, Probe, Report, Share, Standing, Traffic
 from ncheck.report import text as words
 from ncheck.report.language import tr
 from ncheck.report.page import Page
@@ -134,6 +135,41 @@ def how_measured(report: Report) -> str:
     return tr("no bandwidth was measured: {reason}", reason=words.why(probe.reason, report.plan.blockers))
 
 
+def nccl_choice(probe: Probe) -> str:
+    """Return what NCCL uses for the largest size of each operation, "" if it is not known."""
+    if not probe.choices:
+        return ""
+    largest = {one.op: one for one in sorted(probe.choices, key=lambda one: one.size)}
+    used = tr("; ").join(_used(one, size_text(one.size), several=len(largest) > 1) for one in largest.values())
+    what = f"{_by_model(probe)} {used}"
+    return tr("{what} ({note})", what=what, note=tr("-v shows each size; before a run: ncheck predict"))
+
+
+def _by_model(probe: Probe) -> str:
+    return tr("NCCL {version} by its cost model:", version=words.line(probe.version))
+
+
+def _used(one: NcclChoice, sizes: str, *, several: bool) -> str:
+    """Return "Ring, Simple, 16 channels, 8 NICs a node at 1 GiB", after the operation where there are several."""
+    parts = [one.algorithm, one.protocol, words.count(one.channels, "channel")]
+    parts += [tr("{nics} a node", nics=words.count(one.nics, "NIC"))] if one.nics else []
+    text = tr("{what} at {sizes}", what=tr(", ").join(parts), sizes=sizes)
+    return f"{words.line(one.op)} {text}" if several else text
+
+
+def _choices(page: Page, probe: Probe) -> None:
+    """Print what NCCL uses for each size, in one line where it is the same for sizes that follow one another."""
+    if probe.choices:
+        page.say(_by_model(probe), "  ", style="bold")
+    several = len({one.op for one in probe.choices}) > 1
+    for _, alike in groupby(probe.choices, key=lambda one: replace(one, size=0)):
+        first, *others = alike
+        sizes = size_text(first.size)
+        if others:
+            sizes = tr("{least} to {most}", least=sizes, most=size_text(others[-1].size))
+        page.say(_used(first, sizes, several=several), "    ")
+
+
 def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
@@ -209,6 +245,7 @@ def print_measured(page: Page, report: Report) -> None:
         _scaling(page, steps, steps[0].op if len(scaling) > 1 else "")
     if timed := protocol(report.measurements):
         page.say(timed, "  ", style="dim")
+    _choices(page, report.probe)
     for drawn in heat(report.probe, report.measurements):
         _heat(page, drawn)
     _carried(page, report)

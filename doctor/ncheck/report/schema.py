@@ -19,6 +19,7 @@ from ncheck.model.report import (
     LookedAgain,
     Measurement,
     MeshSample,
+    NcclChoice,
     NodeSummary,
     Pair,
     Point,
@@ -62,6 +63,7 @@ RECORDS = (
     Probe,
     Pair,
     Traffic,
+    NcclChoice,
 )
 
 

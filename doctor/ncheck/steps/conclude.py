@@ -70,7 +70,7 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     earlier = settings.run.earlier
     verdicts = tuple(earlier.held(judgement.joined, cluster.names) if earlier else judgement.joined)
     unreached = _unreached(cluster, checks, excused)
-    measurements, probe = _measured(cluster)
+    measurements, probe = _measured(cluster, settings)
     by_peers = greeted_by_peers(cluster)
     report = redact_record(Report(
         exit_code=(
@@ -261,7 +261,7 @@ def _unreached(cluster: Cluster, checks: Sequence[Check], excused: Collection[tu
     return [name for name in lost if not any((code, name) in excused for code in codes)]
 
 
-def _measured(cluster: Cluster) -> tuple[tuple[Measurement, ...], Probe]:
+def _measured(cluster: Cluster, settings: Settings) -> tuple[tuple[Measurement, ...], Probe]:
     if not cluster.asked("ProbeFacts"):
         return (), Probe(ran=False, reason="no check that was selected needs it")
     from ncheck.probe.skip_reason import nothing_measured, ran_on
@@ -270,7 +270,15 @@ def _measured(cluster: Cluster) -> tuple[tuple[Measurement, ...], Probe]:
         return (), nothing_measured(cluster.known)
     from ncheck.probe.measurements import measured
 
-    return measured(cluster.known)
+    measurements, probe = measured(cluster.known)
+    if probe.means not in _BY_NCCL:
+        return measurements, probe
+    from ncheck.predict.cluster import choices
+
+    return measurements, replace(probe, choices=tuple(choices(cluster, measurements, probe, settings.slots)))
+
+
+_BY_NCCL = ("nccl", "nccl-tests")
 
 
 def _mesh(cluster: Cluster) -> MeshSample | None:

@@ -14,13 +14,15 @@ from ncheck.facts.gpudirect import GpuDirectFacts
 from ncheck.facts.gpus import GpuFacts
 from ncheck.facts.infiniband import InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
+from ncheck.facts.net_plugin import NetPluginFacts
 from ncheck.facts.pcie import PcieFacts
 from ncheck.facts.topology import TopologyFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Unread
 from ncheck.model.op import Op
+from ncheck.model.report import Measurement, NcclChoice, Point, Probe
 from ncheck.pipeline import look_again
-from ncheck.predict.cluster import FACTS, predict_cluster
+from ncheck.predict.cluster import FACTS, choices, predict_cluster
 from ncheck.predict.prediction import Prediction
 
 RECORDED = Path(__file__).parents[3] / "fixtures"
@@ -330,3 +332,41 @@ def test_what_cannot_be_meant_is_refused(
     code, out, err = told(capsys, *args)
     assert (code, out) == (2, "")
     assert message in err
+
+
+def measurement(op: Op, *sizes: int, stage: str = "all") -> Measurement:
+    curve = tuple(Point(size, in_place, 1e-3, 1.0, 1.0) for size in sizes for in_place in (False, True))
+    return Measurement(
+        op.value, 1.0, None, "GB/s", nodes=HEALTHY.names, stage=stage, ranks=32, curve=curve, op=op.value
+    )
+
+
+def chosen_for(cluster: Cluster, *measured: Measurement, version: str = "2.21.5") -> list[NcclChoice]:
+    probe = Probe(ran=True, reason="", means="nccl", version=version)
+    return list(choices(cluster, measured or [measurement(Op.ALL_REDUCE, 2**30)], probe))
+
+
+def test_what_was_measured_has_what_nccl_chose_for_it() -> None:
+    ran = [measurement(Op.ALL_REDUCE, 2**20, 2**30), measurement(Op.ALL_TO_ALL, 2**30)]
+    assert chosen_for(HEALTHY, *ran, measurement(Op.ALL_REDUCE, 2**30, stage="scaling")) == [
+        NcclChoice("all-reduce", 2**20, "Tree", "LL128", 16, 8),
+        NcclChoice("all-reduce", 2**30, "Ring", "Simple", 16, 8),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        with_settings("gpu01", NCCL_ALGO="Ring"),
+        with_settings(NCCL_TUNER_PLUGIN="/x/libtuner.so"),
+        changed(GpuDirectFacts, lambda _: Unread("no answer")),
+        changed(LoadedNcclFacts, lambda own: replace(own, version="2.20.5"), "gpu02"),
+        changed(NetPluginFacts, lambda _: Unread("no answer"), "gpu02"),
+        replace(HEALTHY, nodes=tuple(replace(node, slots=4) for node in HEALTHY.nodes)),
+    ],
+)
+def test_where_something_has_to_be_assumed_the_report_of_what_was_measured_says_nothing_of_nccls_choice(
+    cluster: Cluster,
+) -> None:
+    assert chosen_for(cluster) == []
+    assert chosen_for(HEALTHY, version="2.20.5") == []  # another library was measured than the nodes load

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 
-from ncheck.model.report import Measurement, Pair, Point, Probe, Protocol, Report, Standing, Traffic
+from ncheck.model.report import Measurement, NcclChoice, Pair, Point, Probe, Protocol, Report, Standing, Traffic
 from ncheck.probe.node_result import Method
 from ncheck.probe.standing import of_share, with_shares
 
@@ -84,10 +84,16 @@ def probe(pairs: tuple[Pair, ...], carried: tuple[Traffic, ...], means: str = "n
     )
 
 
+CHOICES = (
+    NcclChoice("all-reduce", 2**20, "Tree", "LL128", 1, 8), NcclChoice("all-reduce", 2**28, "Ring", "Simple", 16, 8),
+    NcclChoice("all-reduce", 2**30, "Ring", "Simple", 16, 8),
+)  # fmt: skip
+
+
 def healthy(report: Report) -> Report:
     pairs = tuple(pair(two, 47.6 + place / 5) for place, two in enumerate(combinations(NODES, 2)))
     told = (inside(), between("6 pairs of nodes with about the same result", 48.1, *NODES), scaling(), everywhere())
-    return replace(report, measurements=told, probe=probe(pairs, traffic()))
+    return replace(report, measurements=told, probe=replace(probe(pairs, traffic()), choices=CHOICES))
 
 
 def slow_node(report: Report) -> Report:
@@ -156,7 +162,9 @@ def two_operations(report: Report) -> Report:
         )
     )  # fmt: skip
     pairs = (*well.probe.pairs, *swapped)
-    how = replace(well.probe, pairs=pairs, reason=f"all-reduce and all-to-all by {BY}, started by ncheck")
+    gathered = NcclChoice("all-gather", 2**30, "Ring", "Simple", 16)
+    reason = f"all-reduce and all-to-all by {BY}, started by ncheck"
+    how = replace(well.probe, pairs=pairs, choices=(*CHOICES, gathered), reason=reason)
     return replace(well, measurements=(*well.measurements, *told), probe=how)
 
 
