@@ -29,6 +29,7 @@ Search = Generator[Sequence[Nodes], list[bool], T]
 
 FEW = 2  # groups or nodes: fewer have nothing between them
 LEAST_GUESSED = 3  # groups: of fewer that nobody named, nothing is claimed
+LEAST_NODES = 4  # of fewer, no groups can show anything: see can_answer
 _STARTS = 4  # places in a slow group where nodes that are well together are looked for
 SURE = 4.0  # standard errors below the usual, by which a set is slow at once: what follows shows whether it is
 TRIED = 4  # measurements of one set, after which their mean decides
@@ -114,6 +115,16 @@ def blocks(names: Sequence[str]) -> Groups:
     return {names[first]: tuple(names[first : first + size]) for first in range(0, len(names), size)}
 
 
+def can_answer(groups: Groups, *, guessed: bool = False, least: int = FEW) -> bool:
+    """Return whether these groups may show anything at all: between two of them, or a node within one.
+
+    Two of them need other nodes that show the same; a node needs others of its group that are well without it.
+    """
+    sizes = [len(nodes) for nodes in groups.values()]
+    between = sum(size >= FEW * ceil(least / FEW) for size in sizes) >= FEW
+    return (between or max(sizes, default=0) > least) and len(groups) >= (LEAST_GUESSED if guessed else FEW)
+
+
 def as_shares(reached: Shares, groups: Groups, *, expected: bool) -> Shares:
     """Return what sets reached as shares of what groups usually reach by themselves.
 
@@ -189,6 +200,8 @@ def _consistent(found: Found, shares: Shares, limits: Limits, groups: Groups) ->
 
 
 def _search(groups: Groups, *, guessed: bool, least: int) -> Search[Found]:
+    if not can_answer(groups, guessed=guessed, least=least):
+        return Found(unsure=True)
     large = [name for name, nodes in groups.items() if len(nodes) >= least]
     lows = yield [groups[name] for name in large]
     good, bad, unsure = dict(groups), list[BadNode](), False

@@ -18,6 +18,7 @@ from ncheck.probe.boundary import (
     LEAST_GUESSED,
     OVER_SOCKETS,
     Found,
+    Limits,
     as_shares,
     blocks,
     find,
@@ -81,7 +82,7 @@ def fell_short(ran: Sequence[Collective], pairs: SlowSearch, expect: Expect, *, 
     if pairs.method.on_cpus:
         return bool(pairs.links if named else parted(pairs))
     shown = {suspect.node for suspect in pairs.slow}  # by pairs: that all are slow together with it is explained
-    return _slow_together([one for one in ran if shown.isdisjoint(one.step.group)], expect)
+    return _slow_together([one for one in ran if shown.isdisjoint(one.step.group)], pairs, expect)
 
 
 def _ran(probed: Mapping[str, ProbeFacts]) -> Sequence[Collective]:
@@ -89,14 +90,28 @@ def _ran(probed: Mapping[str, ProbeFacts]) -> Sequence[Collective]:
     return next(iter(by_op(collectives(probed)).values()), ())
 
 
-def _slow_together(ran: Sequence[Collective], expect: Expect) -> bool:
-    """Return whether all nodes keep too little of what fewer reach, or hung although fewer did not."""
+def _slow_together(ran: Sequence[Collective], pairs: SlowSearch, expect: Expect) -> bool:
+    """Return whether all nodes keep too little of what fewer reach, or hung although fewer did not.
+
+    It is too little where the search would call it slow, and where pairs are not as far below their expectation.
+    """
     together = [one for one in ran if one.step.method.by_nccl and one.step.stage in (Stage.SCALING, Stage.ALL)]
     if not together:
         return False
     if any(_hung(one) for one in together):
         return any(one.whole for one in ran if len(one.step.group) >= FEW)
-    return any(one.efficiency is not None and one.efficiency < LEAST_KEPT for one in scaled(ran, expect))
+    limits = _limits(together, expected=all(map(expect, together)))
+    least, usual = min(LEAST_KEPT, limits.clear), pairs.usual if pairs.expected else None
+    return any(
+        one.efficiency is not None and one.efficiency < least
+        and not (one.share is not None and usual and one.share >= least * usual)
+        for one in scaled(ran, expect)
+    )  # fmt: skip
+
+
+def _limits(ran: Iterable[Collective], *, expected: bool) -> Limits:
+    """Return from where on a set is slow: over sockets, a busy machine easily halves what nodes reach."""
+    return OVER_SOCKETS if not expected and any(over_sockets(one.step) for one in ran) else BY_LINKS
 
 
 def _hung(one: Collective) -> bool:
@@ -155,8 +170,8 @@ def _of(ran: Sequence[Collective], groups: Grouping, expect: Expect) -> GroupSea
             reached.setdefault(nodes, []).append(one.busbw or 0.0)
             compared.setdefault(nodes, []).append((one.busbw or 0.0) / ((expected and should[one.step]) or 1.0))
     shares = as_shares(compared, groups.groups, expected=expected)
+    limits = _limits(ran, expected=expected)
     # A tree between two nodes carries more than one between more: without an expectation the two cannot be compared.
-    limits = OVER_SOCKETS if not expected and any(over_sockets(one.step) for one in ran) else BY_LINKS
     found = find(groups.groups, shares, limits, guessed=groups.guessed, least=FEW if expected else FEW + 1)
     return GroupSearch(groups, found, reached)
 

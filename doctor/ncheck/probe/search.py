@@ -19,8 +19,8 @@ from ncheck.probe.results import Collective, failure_report
 # The bus bandwidth in GB/s that a pair should reach, None if unknown.
 Expect = Callable[[Collective], float | None]
 
-# What Expect returned for each pair that did not fail.
-Expectations = Mapping[Step, float | None]
+# What each pair that did not fail should reach.
+Expectations = Mapping[Step, float]
 
 # Two nodes, and the mean of what they reached together.
 Reached = Mapping[frozenset[str], float]
@@ -121,7 +121,8 @@ class SlowSearch:
     were slow over CPUs and have to be measured once more: a busy machine may have been the reason.
 
     `doubted` links are slow in the mean so far, but noise may be the reason; `uncleared` are ends of such links that
-    may be slow themselves. `expected`: the pairs were compared with an expectation, and not only with each other.
+    may be slow themselves. `expected`: the pairs were compared with an expectation, and not only with each other;
+    `usual` is what healthy ones reach, as a share of it, in GB/s without one, None if all failed.
     """
 
     slow: tuple[Suspect, ...] = ()
@@ -135,6 +136,7 @@ class SlowSearch:
     method: Method = Method.NCCL
     op: Op = Op.ALL_REDUCE
     expected: bool = False
+    usual: float | None = None
 
     @property
     def together(self) -> bool:
@@ -160,7 +162,10 @@ def searched(collectives: Iterable[Collective], expect: Expect = no_expectation)
     expectations = {pair.step: expect(pair) for pair in pairs if pair.busbw is not None}
     known = bool(expectations) and all(expectations.values())
     bounds = OVER_SOCKETS_BOUNDS if not known and any(over_sockets(pair.step) for pair in pairs) else BOUNDS
-    meetings = _meetings(pairs, expectations if known else {}, bounds)
+    should = {step: own or 1.0 for step, own in expectations.items()} if known else {}
+    reached = _reached(pairs, should)
+    usual = _usual(reached, bounds, expected=known)
+    meetings = tuple(_meeting(pair, should.get(pair.step, 1.0), reached, usual, bounds) for pair in pairs)
     fast = tuple(dict.fromkeys(node for meeting in meetings if meeting.fast for node in meeting.nodes))
     suspects = _suspects(meetings, frozenset(fast))
     noise = _Noise.of(meetings, bounds)
@@ -182,6 +187,7 @@ def searched(collectives: Iterable[Collective], expect: Expect = no_expectation)
         method=method,
         op=op,
         expected=known,
+        usual=usual,
     )
 
 
@@ -198,18 +204,12 @@ def _counts(pair: Collective) -> bool:
     return gone or any(report.names_cause or report.hung or not report.failure.late for report in reports)
 
 
-def _meetings(pairs: tuple[Collective, ...], expectations: Expectations, bounds: Bounds) -> tuple[PairResult, ...]:
-    reached = _reached(pairs, expectations)
-    usual = _usual(reached, bounds, expected=bool(expectations))
-    return tuple(_meeting(pair, expectations.get(pair.step) or 1.0, reached, usual, bounds) for pair in pairs)
-
-
 def _reached(pairs: tuple[Collective, ...], expectations: Expectations) -> Reached:
     """Return what pairs reached: as a share of their expectations if these are known, otherwise in GB/s."""
     by_pair: dict[frozenset[str], list[float]] = {}
     for pair in pairs:
         if pair.busbw is not None:
-            share = pair.busbw / (expectations.get(pair.step) or 1.0)
+            share = pair.busbw / expectations.get(pair.step, 1.0)
             by_pair.setdefault(frozenset(pair.step.group), []).append(share)
     return {nodes: mean(shares) for nodes, shares in by_pair.items()}
 

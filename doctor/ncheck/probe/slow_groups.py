@@ -9,7 +9,7 @@ from statistics import mean
 
 from ncheck.hostlist import fold
 from ncheck.model.check import NotApplicable, Problem
-from ncheck.probe.boundary import Boundary
+from ncheck.probe.boundary import LEAST_NODES, Boundary
 from ncheck.probe.group_search import GroupSearch
 from ncheck.probe.links.hardware import NodeHardware
 from ncheck.probe.results import group_tests
@@ -32,7 +32,8 @@ def slow_groups(seen: Measured) -> Iterator[Problem | NotApplicable]:
         why = search.stopped or "it could not go on"
         yield NotApplicable(f"the search between groups of nodes did not end ({why}): {_MORE_TIME}")
     elif not search.found.explained and not search.by_pairs:
-        more = "; name them by --groups" if search.grouping.guessed else ""
+        nodes = sum(map(len, search.grouping.groups.values()))
+        more = "; name them by --groups" if search.grouping.guessed and nodes >= LEAST_NODES else ""
         yield NotApplicable(f"slow together, and no node or group explains it (groups: {search.grouping.source}{more})")
 
 

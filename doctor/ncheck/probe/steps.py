@@ -21,6 +21,7 @@ from ncheck.model.evidence import Evidence, JsonValue, Reply, Status
 from ncheck.model.op import Op
 from ncheck.model.phase import Answered, NotAsked, Phase, Questions
 from ncheck.model.plan import LaunchPlan
+from ncheck.probe.boundary import LEAST_NODES
 from ncheck.probe.expected import expectation
 from ncheck.probe.facts import GIVEN, MEETING, TASK, TOPOLOGY, GroupFacts, ProbeFacts
 from ncheck.probe.gpu_test import LIMIT, gpu_questions
@@ -537,7 +538,7 @@ def _between_groups(progress: Progress, _now: float) -> Progress | ProbeStep:
     """Where nodes are slow together and pairs do not show why, ask for groups of nodes, and search between them."""
     ran, expect = progress.done(), expectation(progress.hardware())
     named = bool(progress.context.settings.run.groups)
-    if not progress.remaining() or not fell_short(ran, searched(ran, expect), expect, named=named):
+    if len(progress.remaining()) < LEAST_NODES or not fell_short(ran, searched(ran, expect), expect, named=named):
         return progress
     return replace(progress, parts=(_tests_of_groups, *progress.parts)).asking_groups()
 

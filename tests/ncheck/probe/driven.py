@@ -54,6 +54,7 @@ class Driven:
     answers: Answers = well
     settings: Settings = field(default_factory=Settings)
     cluster: str = HEALTHY
+    more: tuple[str, ...] = ()  # nodes beside the recorded ones, alike
     against: tuple[Blocker, ...] = ()
     dropped: Mapping[str, str] = field(default_factory=dict)
     dropped_later: Mapping[str, str] = field(default_factory=dict)  # with it, when all pairs have met
@@ -65,6 +66,7 @@ class Driven:
 
     def __post_init__(self) -> None:
         evidence = load(FIXTURES / self.cluster)
+        evidence = (*evidence, *(replace(evidence[0], node=name) for name in self.more))
         self.evidence = {one.node: replace(one, replies={}, notes={}, recorded=False) for one in evidence}
         self.known: dict[str, Facts] = {
             one.node: {**facts_of(one, set(PROBE_NEEDS) - {MeetingFacts, GroupFacts}), **self.facts.get(one.node, {})}

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from ncheck.probe.boundary import OVER_SOCKETS, BadNode, Boundary, Found, most_tests
+from ncheck.probe.boundary import OVER_SOCKETS, BadNode, Boundary, Found, can_answer, find, most_tests
 
 from .leaves import Leaves, nodes
 
@@ -100,8 +100,27 @@ def test_nothing_is_claimed_where_the_inventory_is_not_in_the_order_of_the_leave
         assert [one.explained for one in found] == [False] * SEEDS
 
 
-def test_nothing_is_claimed_of_fewer_than_three_groups_that_nobody_named() -> None:
-    assert searched(guessed=True, leaves=(2, 4), uplinks={1: 0.5}) == [Found(unsure=True)] * SEEDS
+SIZES = [  # of the groups; the fewest nodes of a set; what may be found where somebody names the groups, and else
+    ((2, 2), 2, True, False), ((1, 1), 2, False, False), ((3,), 2, False, False), ((3, 1), 2, True, False),
+    ((2, 1, 1), 2, False, False), ((2, 2, 1), 2, True, True), ((3, 3), 3, False, False), ((4, 1), 3, True, False),
+    ((4, 4), 3, True, False), ((3, 3, 3), 3, False, False), ((), 2, False, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sizes", "least", "named", "guessed"), SIZES)
+def test_groups_that_can_show_nothing_are_not_measured(
+    sizes: tuple[int, ...], least: int, *, named: bool, guessed: bool
+) -> None:
+    names = iter(nodes(9))
+    groups = {f"group{place}": tuple(next(names) for _ in range(size)) for place, size in enumerate(sizes)}
+    assert can_answer(groups, guessed=False, least=least) is named
+    assert can_answer(groups, guessed=True, least=least) is guessed
+    assert bool(find(groups, {}, least=least).wanted) is named
+
+
+def test_nothing_is_claimed_of_fewer_than_three_groups_that_nobody_named_nor_measured_for_it() -> None:
+    cluster = Leaves(2, 4, uplinks={1: 0.5})
+    assert (cluster.search(guessed=True), cluster.tests) == (Found(unsure=True), 0)
 
 
 def test_a_group_of_which_every_node_is_slow_names_no_node() -> None:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from ncheck.facts.gpu_health import Fabric, GpuHealth, GpuHealthFacts
+from ncheck.probe.boundary import Found
 from ncheck.probe.facts import GroupFacts
-from ncheck.probe.group_search import DOMAINS, NO_NVLINK, search_groups
+from ncheck.probe.group_search import DOMAINS, NO_NVLINK, fell_short, search_groups
 from ncheck.probe.links.hardware import hardware_of
+from ncheck.probe.node_result import Stage
+from ncheck.probe.results import Collective
+from ncheck.probe.search import SOCKETS, SlowSearch, no_expectation
 from ncheck.settings import RunContext, Settings
 
 from .driven import Driven, fails, well
+from .machines import ran
 
 SIDES = {"leaf1": ("gpu01", "gpu02"), "leaf2": ("gpu03", "gpu04")}
 TREE = "SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=gpu[01-02]\nSwitchName=leaf2 Level=0 LinkSpeed=1 Nodes=gpu[03-04]\n"
@@ -72,25 +78,52 @@ def test_the_search_ends_with_the_time_of_the_probe_and_says_so() -> None:
     assert (found.found.boundaries, found.stopped) == ((), "the time for the probe was over (--probe-time)")
 
 
-def test_without_groups_nothing_is_claimed_of_four_nodes() -> None:
+def test_without_groups_nothing_is_claimed_of_four_nodes_nor_measured_for_it() -> None:
     driven = Driven(trunk).run()
-    assert driven.stages()[-1] != "measuring all"
-    assert (search(driven).found.explained, search(driven).grouping.guessed) == (False, True)
+    assert driven.stages()[-1] == "measuring all"
+    assert "asking for groups" in [name for name, _ in driven.told]  # Slurm may name them
+    assert (search(driven).found, search(driven).grouping.guessed) == (Found(unsure=True), True)
+
+
+@pytest.mark.parametrize(("pairs", "searched"), [(20e9, False), (RATE, True)])
+def test_where_pairs_are_as_slow_as_all_nodes_nothing_is_searched(pairs: float, *, searched: bool) -> None:
+    """Inside the nodes all is well: the network is slow everywhere, and not between groups."""
+
+    def slow(arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return well(arguments, {"inside": 250e9, "pair": pairs}.get(arguments["stage"], 85e9))
+
+    driven = Driven(slow, Settings(run=RunContext(groups=SIDES))).run()
+    assert ("asking for groups" in [name for name, _ in driven.told]) is searched
+
+
+@pytest.mark.parametrize(("net", "share", "searched"), [
+    ("IB", 0.75, True), ("IB", 0.85, False), (SOCKETS, 0.75, False), (SOCKETS, 0.55, True),
+])  # fmt: skip
+def test_over_sockets_nodes_that_share_a_busy_machine_are_no_reason_to_search(
+    net: str, share: float, *, searched: bool
+) -> None:
+    def on(stage: Stage, count: int, busbw: float) -> Collective:
+        one = ran(stage, tuple(f"n{number}" for number in range(count)), 1, busbw)
+        return replace(one, step=replace(one.step, net=net))
+
+    measured = [on(Stage.SCALING, 2, 10.0), on(Stage.ALL, 4, 10.0 * share)]
+    assert fell_short(measured, SlowSearch(), no_expectation, named=True) is searched
 
 
 def test_where_nodes_share_nvlink_domains_it_is_done_again_without_nvlink_between_nodes() -> None:
-    """By NVLink nothing but all four together is slow."""
+    """By NVLink nothing but all eight together is slow."""
 
     def slow(arguments: Mapping[str, Any]) -> dict[str, Any]:
-        assert arguments["variables"].get(NO_NVLINK) == ("0" if arguments["stage"] == "boundary" else None)
-        return well(arguments, RATE / 4 if len(arguments["group"]) == 4 else RATE)
+        assert arguments["variables"].get(NO_NVLINK) == ("0" if arguments.get("off") == NO_NVLINK else None)
+        return well(arguments, RATE / 4 if len(arguments["group"]) == 8 else RATE)
 
+    names = tuple(f"gpu{number:02}" for number in range(1, 9))
     facts: dict[str, dict[type[object], object]] = {
-        node: {GpuHealthFacts: GpuHealthFacts((GpuHealth(0, fabric=Fabric(3, cluster=f"{number // 2:032x}")),))}
-        for number, node in enumerate(("gpu01", "gpu02", "gpu03", "gpu04"), 2)
+        node: {GpuHealthFacts: GpuHealthFacts((GpuHealth(0, fabric=Fabric(3, cluster=f"{number // 4:032x}")),))}
+        for number, node in enumerate(names, 4)
     }
-    driven = Driven(slow, facts=facts).run()
-    assert {one["off"] for one in driven.asked if one["stage"] == "boundary"} == {NO_NVLINK}
+    driven = Driven(slow, facts=facts, more=names[4:]).run()
+    assert list(dict.fromkeys(one.get("off") for one in driven.asked)) == [None, NO_NVLINK]
     found = search(driven)
     assert (found.off, found.grouping.source, found.found.explained) == (NO_NVLINK, DOMAINS, False)
 
