@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from typing import cast
 
-_METHODS = ("match", "fullmatch", "search", "finditer", "findall", "sub", "subn", "split", "pattern", "groupindex")
+_METHODS = ("match", "fullmatch", "search", "finditer", "findall", "sub", "subn", "split", "groupindex")
 
 
 class Uncompiled:
-    """A regular expression, until its first use."""
+    """A regular expression, until its first use. To ask for its text or its flags is none."""
 
-    def __init__(self, text: str, flags: int) -> None:
-        self.text, self.its_flags = text, flags
+    def __init__(self, pattern: str, flags: int) -> None:
+        self.pattern, self.flags = pattern, flags
 
     def compiled(self) -> re.Pattern[str]:
-        return re.compile(self.text, self.its_flags)
+        return re.compile(self.pattern, self.flags)
 
     def __getattr__(self, name: str) -> object:
         compiled = self.compiled()

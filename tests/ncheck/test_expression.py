@@ -22,6 +22,11 @@ def test_an_expression_does_what_a_compiled_one_does() -> None:
     assert (made.pattern, dict(made.groupindex)) == (r"(?P<name>gpu)(\d+)", {"name": 1})
 
 
+def test_who_asks_for_its_text_or_its_flags_compiles_nothing() -> None:
+    made = expression("(", re.IGNORECASE)  # what could not be compiled
+    assert (made.pattern, made.flags) == ("(", re.IGNORECASE)
+
+
 def test_every_expression_can_be_compiled() -> None:
     kind = type(expression(""))
     names = [

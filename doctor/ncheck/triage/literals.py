@@ -90,12 +90,11 @@ class WordIndex(Generic[Entry]):
             if () in alternatives:
                 self._always.append(number)
         # The pattern finds the shortest of the words that begin at a place; the longer ones are looked for then.
-        shortest = re.compile(_trie(self._by_word))
+        self._any = re.compile(b"(?=(" + _trie(self._by_word) + b"))")
         self._beginning_with: dict[bytes, list[bytes]] = {}
         for word in self._by_word:
-            found = shortest.match(word)
-            self._beginning_with.setdefault(found[0] if found else word, []).append(word)
-        self._any = re.compile(b"(?=(" + shortest.pattern + b"))")
+            found = self._any.match(word)
+            self._beginning_with.setdefault(found[1] if found else word, []).append(word)
 
     def candidates(self, template: bytes) -> list[Entry]:
         """Return the entries for which a line with this template, in lower case, has the words, in their order."""

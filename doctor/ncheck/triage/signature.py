@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from ncheck.expression import expression
 from ncheck.lazy_dataclass import dataclass
 from ncheck.triage.certainty import Grade
 from ncheck.triage.lines import LogLine
@@ -81,7 +82,7 @@ NO_LIBRARY = (
 
 def row(pattern: str, cause: str, grade: Grade = Grade.LIKELY, *others: str, **more: object) -> Signature:
     """Return a signature with a fixed clue; `more` are the other fields of LineClue."""
-    return Signature(re.compile(pattern), LineClue(cause, grade, others, **more))  # type: ignore[arg-type]
+    return Signature(expression(pattern), LineClue(cause, grade, others, **more))  # type: ignore[arg-type]
 
 
 def _with_names(clue: LineClue, match: re.Match[str]) -> LineClue:

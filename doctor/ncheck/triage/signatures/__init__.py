@@ -1,6 +1,6 @@
 """All signatures of log lines, a module per program.
 
-Imported only when there is a log to read: compiling the patterns is slow.
+Imported only when there is a log to read: there are hundreds.
 """
 
 from __future__ import annotations
