@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import zipfile
 from importlib import metadata
 from pathlib import Path
 
@@ -83,19 +84,23 @@ def _tar(out: Path, files: dict[str, Path]) -> None:
 
 
 def _sbom(out: Path, wheels: dict[str, Path]) -> None:
-    """Write what an installation consists of: cyclonedx-bom reads one that has these wheels and nothing else."""
+    """Write what an installation consists of: cyclonedx-bom reads one that has these wheels and nothing else.
+
+    It reads their metadata, so nothing else of them is unpacked: pip would also note where on this machine they lay.
+    """
     with tempfile.TemporaryDirectory() as name:
         environment = Path(name) / "runtime"
         _run(sys.executable, "-m", "venv", "--without-pip", str(environment))
-        python = str(environment / "bin" / "python")
-        _run(
-            sys.executable, "-m", "pip", "-qq", "--isolated", "--python", python, "install", "--no-index", "--no-deps",
-            "--no-compile", *map(str, wheels.values()),
-        )  # fmt: skip
+        (packages,) = environment.glob("lib/python*/site-packages")
+        for wheel in wheels.values():
+            with zipfile.ZipFile(wheel) as archive:
+                for file in archive.namelist():
+                    if file.partition("/")[0].endswith(".dist-info"):
+                        archive.extract(file, packages)
         _run(
             sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible", "--no-validate",
-            "--spec-version", "1.6",
-            "--pyproject", str(ROOT / "pyproject.toml"), "--output-file", str(out), python,
+            "--spec-version", "1.6", "--pyproject", str(ROOT / "pyproject.toml"), "--output-file", str(out),
+            str(environment / "bin" / "python"),
         )  # fmt: skip
 
 
