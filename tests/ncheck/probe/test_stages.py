@@ -40,6 +40,7 @@ def test_each_node_comes_first_then_pairs_then_some_then_all() -> None:
     assert driven.groups("measuring inside") == tuple((node,) for node in ALL)
     assert driven.groups("measuring pairs, round 1") == (("gpu01", "gpu02"), ("gpu03", "gpu04"))
     assert driven.groups("measuring all") == (ALL,)
+    assert {one["stage"] for one in driven.asked if one["in_place"]} == {"inside", "all"}, "of which a curve is shown"
     assert [skipped for node in ALL for skipped in driven.probed(node).skipped] == []
 
 

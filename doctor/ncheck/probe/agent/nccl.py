@@ -73,7 +73,8 @@ def _start(ranks: "List[Rank]", sources: "Sources", arguments: "Arguments", seco
     environment = child_environment(sources.job.environment, variables, _LOGGED)
     spec = {
         "id": arguments["id"], "world": sum(arguments["ranks"]), "op": arguments["op"], "sizes": arguments["sizes"],
-        "repeats": arguments["repeats"], "library": arguments["library"], "seconds": seconds,
+        "repeats": arguments["repeats"], "in_place": arguments.get("in_place", True), "library": arguments["library"],
+        "seconds": seconds,
     }  # fmt: skip
     for local, gpu in enumerate(arguments["gpus"]):
         own = dict(spec, rank=arguments["first"] + local, local=local, gpus=[gpu] * (local + 1))

@@ -28,7 +28,7 @@ MOMENT = 1.0  # seconds in which the others may report a failure themselves
 TO_ABORT = 4.0  # seconds for a rank that was asked to end
 _LONGEST = 65536  # bytes of a line that does not end
 _ENDED_BY_US = 3  # the exit status of a rank that was asked to end
-_STRIDE = 0.2
+_STRIDE, _SOON = 0.2, 0.01  # seconds between two looks; a process ends a moment after it has closed its pipes
 _MOST_MESSAGES = 4096  # that are kept of one rank: the library that it loads may write to the pipe, too
 _TIMES = ("seconds", "fastest", "slowest")
 _MOST = 2**64
@@ -166,10 +166,11 @@ class _Course:
     def goes_on(self) -> bool:
         """Read what the pipes have; return whether there may be more."""
         ended = [rank.ended() for rank in self.ranks]  # before the pipes are read: then they have all that was written
-        ready = self.poll.poll(0 if all(ended) else _STRIDE * 1000)
+        ready = self.poll.poll(0 if all(ended) else 1000 * (_STRIDE if self.owners else _SOON))
         for number, _ in ready:
             if not self.owners[number].read(number, self.log):
                 self.poll.unregister(number)
+                del self.owners[number]
         if all(ended) and not self.over:  # a child that left their group may print a moment longer
             self.over, self.steps = True, [(time.monotonic() + MOMENT, None)]
         return bool(self.steps) and (bool(ready) or not all(ended))

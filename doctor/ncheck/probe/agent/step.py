@@ -24,7 +24,8 @@ def answer(sources: "Sources", arguments: "Arguments", timeout: float) -> "Dict[
     [ranks a node], "sizes": [bytes a rank], "launcher", "net": "IB"|"Socket"|"", "op", "expect": GB/s|null, "repeats":
     of each size, "node": its name, "planned": [interfaces and HCA ports ("mlx5_0:1") of the plan], "timeout": seconds,
     "variables": {NAME: value|null}}, and for
-        nccl: "id": hex, "first": the node's first rank, "gpus": [the index of each of its ranks];
+        nccl: "id": hex, "first": the node's first rank, "gpus": [the index of each of its ranks], "in_place": whether
+            each size is measured in place, too;
         gloo: "meeting": {"address", "port"}, "first", "seconds": for measuring alone;
         tcp: "source": own ip, "address", "port": where the other one of the pair listens, "token", "seconds".
     It says {"rows": [{"size", "in_place": bool, "seconds", "fastest", "slowest", "wrong": int|null, "timing":

@@ -22,7 +22,7 @@ from ncheck.plan.launch import NoLineError
 from ncheck.plan.plan import mpi_launch, mpi_line
 from ncheck.probe.agent.nccl_log import Log
 from ncheck.probe.methods.driver import CannotTakePartError, LocalDriver
-from ncheck.probe.methods.nccl import Nccl
+from ncheck.probe.methods.nccl import Nccl, also_in_place
 from ncheck.probe.node_result import Stage, Step
 from ncheck.this_machine.local_host import read_local_host
 from ncheck.this_machine.process import GRACE, run_all
@@ -279,8 +279,8 @@ class UnderMpirun(LocalDriver, Nccl):
         devices = {device for node in task.step.group for device in context.planned.get(node, ())}
         argument = {
             "id": task.id, "world": task.step.world, "op": task.step.op.value, "sizes": task.step.sizes,
-            "repeats": task.step.repeats, "library": library, "counters": True, "planned": sorted(devices),
-            "seconds": round(max(1.0, seconds - GRACE - _TO_START), 1),
+            "repeats": task.step.repeats, "in_place": also_in_place(task.step), "library": library,
+            "counters": True, "planned": sorted(devices), "seconds": round(max(1.0, seconds - GRACE - _TO_START), 1),
         }  # fmt: skip
         return json.dumps(argument, separators=(",", ":"))
 

@@ -18,7 +18,7 @@ from ncheck.nccl.settings import release_of
 from ncheck.parity import nodes_by_value
 from ncheck.probe.methods.context import nccl_variables
 from ncheck.probe.methods.driver import GIB, KIB, MIB, Driver, NodeTask
-from ncheck.probe.node_result import Method, Stage
+from ncheck.probe.node_result import Method, Stage, Step
 from ncheck.probe.parse.nccl_diagnostics import SINCE, VARIABLES
 
 if TYPE_CHECKING:
@@ -89,10 +89,17 @@ class Nccl(Driver):
 
     def own_arguments(self, context: ProbeContext, task: NodeTask) -> Mapping[str, JsonValue]:  # noqa: ARG002
         """Return the NCCL identifier, the node's first rank, and its GPUs by CUDA's index in the job's environment."""
-        return {"id": task.id, "first": task.first, "gpus": list(range(task.ranks))}
+        return {
+            "id": task.id, "first": task.first, "gpus": list(range(task.ranks)), "in_place": also_in_place(task.step)
+        }  # fmt: skip
 
 
 NCCL = Nccl()
+
+
+def also_in_place(step: Step) -> bool:
+    """Return whether each size is measured in place, too: where a curve is shown, and not in what is only compared."""
+    return step.stage in (Stage.INSIDE, Stage.ALL)
 
 
 def unfit_for_nccl(context: ProbeContext) -> str:

@@ -39,8 +39,8 @@ def test_a_library_older_than_its_configuration_is_opened_in_the_plain_way(measu
     assert (said["version"], shape(said)) == ("2.12.10", ALL_RIGHT)
 
 
-def test_one_gpu_is_measured_alone(measured: DrivenRanks) -> None:
-    assert shape(measured([0])) == ALL_RIGHT
+def test_one_gpu_is_measured_alone_and_out_of_place_alone_where_no_more_is_wanted(measured: DrivenRanks) -> None:
+    assert shape(measured([0], in_place=False)) == ALL_RIGHT[::2]
 
 
 def test_two_nodes_sum_together(measured: DrivenRanks) -> None:

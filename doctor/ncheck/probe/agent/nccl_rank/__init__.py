@@ -6,11 +6,12 @@ It is one text (the head's `rank-program`), started as `PYTHON -B -S -c TEXT`, b
 mpirun, and it writes nothing anywhere. Its task is JSON in NCHECK_RANK or in its first argument:
 
 {"id": 256 hex digits, "world": ranks in all, "op": "all-reduce" (without it, too) or another of those in layout.py,
- "sizes": [bytes a rank], "repeats": of each size, as far as there is time (without it 5), "seconds": its own
- deadline, from its start, "library": path of libnccl, or a name for the loader, "gpus": [the index of each rank of
- this node] (without it, as many as there are), "rank": int, "local": int (without these from the launcher's
- variables), "fd": where its lines go (without it "ncheck:" and the line go to standard output), "planned":
- [interfaces and HCA ports], "counters": bool (the first rank of a node reports what each moved)}
+ "sizes": [bytes a rank], "repeats": of each size, as far as there is time (without it 5), "in_place": whether each
+ is measured in place, too (without it, it is), "seconds": its own deadline, from its start, "library": path of
+ libnccl, or a name for the loader, "gpus": [the index of each rank of this node] (without it, as many as there are),
+ "rank": int, "local": int (without these from the launcher's variables), "fd": where its lines go (without it
+ "ncheck:" and the line go to standard output), "planned": [interfaces and HCA ports], "counters": bool (the first
+ rank of a node reports what each moved)}
 
 It writes messages, lines of JSON, each short enough that a pipe never splits it; each has "rank" and "is":
 

@@ -60,7 +60,7 @@ def _work(spec: "Spec", messages: "Messages", watch: "Watch", began: float) -> N
     measure.agree()
     messages.own_segments()  # NCCL may connect no sooner than this
     messages.send("first", seconds=round(time.monotonic() - began, 4))
-    measure.run(spec.get("op") or ALL_REDUCE, spec["sizes"], rank, world)
+    measure.run(spec.get("op") or ALL_REDUCE, spec["sizes"], rank, world, in_place=spec.get("in_place", True))
     if before is not None:
         _send_carried(messages, carried(before, counters(), spec.get("planned") or ()))
     watch.leaving.acquire()

@@ -1,4 +1,4 @@
-"""The measuring: each size out of place and in place, verified once, then timed on the device's own clock.
+"""The measuring: each size out of place and, if wanted, in place, verified once, then timed on the device's own clock.
 
 An operation that needs two buffers is measured out of place alone.
 
@@ -64,12 +64,13 @@ class Measure:
             raise RankError("out of memory: no size fits, for {} of GPU memory can be had".format(shown(room)))
         return fitting
 
-    def run(self, op: str, sizes: "Sequence[int]", rank: int, world: int) -> None:
+    def run(self, op: str, sizes: "Sequence[int]", rank: int, world: int, *, in_place: bool) -> None:
         """Measure all sizes that memory and time allow.
 
         An operation's first launch connects the ranks, which takes long among many: no size is judged by it.
         """
         sizes = self.fitting(sizes)
+        halves = (False, True) if in_place and op in IN_PLACE else (False,)
         largest = Layout(op, sizes[-1], rank, world)
         self.buffers = self.cuda.memory(largest.whole), self.cuda.memory(largest.whole)
         self.pattern = Pattern(self.cuda, op, rank, world, largest.part)
@@ -79,14 +80,14 @@ class Measure:
         for size in sizes:
             self._approach(op, size, rank, world)
             layout = Layout(op, size, rank, world)
-            for in_place in (False, True) if op in IN_PLACE else (False,):
+            for half in halves:
                 expected = self.pace.expected(size)
                 if expected > self.pace.left:
-                    what = shown(size) + (" in place" if in_place else "")
+                    what = shown(size) + (" in place" if half else "")
                     words = "left out: {} may take {:.0f} s, and {:.0f} s are left"
                     self.send("note", words=words.format(what, expected, self.pace.left))
                     break
-                self._row(size, layout, in_place=in_place, is_last=size == sizes[-1])
+                self._row(size, layout, in_place=half, is_last=size == sizes[-1])
 
     def _approach(self, op: str, size: int, rank: int, world: int) -> None:
         """Run sizes between, once each, before one that is much larger than the known ones."""
