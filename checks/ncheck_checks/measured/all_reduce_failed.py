@@ -123,7 +123,7 @@ def unfinished(probed: Mapping[str, ProbeFacts]) -> tuple[Unfinished, ...]:
             doubts.setdefault(why, []).append(node)
     for node, facts in probed.items():
         through = {(result.step.op, result.step.stage) for result in facts.results}
-        through |= {(step.step.op, Stage.BOUNDARY) for step in facts.skipped}  # a search leaves nothing unknown
+        through |= {(step.step.op, Stage.BOUNDARY) for step in facts.skipped}  # slow-between-groups says so
         for step in facts.skipped:
             if (step.step.op, step.step.stage) not in through and step.step.method not in ELSEWHERE:
                 doubts.setdefault(f"{_place(step.step)} was skipped: {step.why}", []).append(node)

@@ -8,7 +8,7 @@ from shlex import quote
 from statistics import mean
 
 from ncheck.hostlist import fold
-from ncheck.model.check import NotApplicable, Problem
+from ncheck.model.check import Inconclusive, NotApplicable, Problem, Said
 from ncheck.probe.boundary import LEAST_NODES, Boundary
 from ncheck.probe.group_search import GroupSearch
 from ncheck.probe.links.hardware import NodeHardware
@@ -20,7 +20,7 @@ _SHOWN = 6  # tests in the evidence that cross the boundary, and of each side; t
 _MORE_TIME = "ncheck probe nodes.txt --probe-time 300"
 
 
-def slow_groups(seen: Measured) -> Iterator[Problem | NotApplicable]:
+def slow_groups(seen: Measured) -> Iterator[Said]:
     """Yield what is slow between groups of nodes. That nodes are slow together at all is for other checks to say."""
     search = seen.groups
     if search is None:
@@ -30,7 +30,7 @@ def slow_groups(seen: Measured) -> Iterator[Problem | NotApplicable]:
     yield from (_between(seen, search, boundary) for boundary in search.found.boundaries)
     if search.found.wanted:
         why = search.stopped or "it could not go on"
-        yield NotApplicable(f"the search between groups of nodes did not end ({why}): {_MORE_TIME}")
+        yield Inconclusive(f"the search between groups of nodes did not end ({why}): {_MORE_TIME}")
     elif not search.found.explained and not search.by_pairs:
         nodes = sum(map(len, search.grouping.groups.values()))
         more = "; name them by --groups" if search.grouping.guessed and nodes >= LEAST_NODES else ""

@@ -4,7 +4,8 @@ All nodes together is what matters most, so time is kept for it. What cannot be 
 node that failed by itself, fell silent or failed with two partners is asked no more; the rest go on.
 
 The first operation (--op) has all stages; then each further one has a share of the time that is left: inside nodes, one
-round of pairs, and more of them only where it shows a slow one, and all nodes together.
+round of pairs, and more of them only where it shows a slow one, and all nodes together. What the user asked for comes
+before what explains it: the search between groups has the rest of the time.
 """
 
 from __future__ import annotations
@@ -357,8 +358,7 @@ class Progress:
             ops = self.context.settings.ops
             left = whole = left / (len(ops) - ops.index(self.op))
         diagnoses = driver.method is Method.DIAGNOSTICS
-        ended = stage is Stage.NICS and len(self.context.settings.ops) == 1  # all nodes together were measured
-        before = stage not in (Stage.ALL, Stage.BOUNDARY) and not diagnoses and not ended
+        before = stage not in (Stage.ALL, Stage.NICS, Stage.BOUNDARY) and not diagnoses
         if last and before and len(self.context.nodes) >= _FEW:
             kept = min(KEPT * whole, self.longest(last))
         return left - PATIENCE - kept
@@ -573,11 +573,14 @@ def _refusal(settings: Settings, refused: Refused) -> NotAsked:
 
 
 def _further_ops(progress: Progress, _now: float) -> Progress:
-    """Measure the further operations, one after the other, each with the nodes that the first one left."""
+    """Measure the further operations, one after the other, each with the nodes that the first one left; go on with
+    these and the first one.
+    """
+    first, *further = progress.context.settings.ops
     parts: list[Part] = []
-    for op in progress.context.settings.ops[1:]:
+    for op in further:
         parts += (partial(_next_op, op, progress.out), *_OF_FURTHER)
-    return replace(progress, parts=(*parts, *progress.parts))
+    return replace(progress, parts=(*parts, partial(_next_op, first, progress.out), *progress.parts))
 
 
 def _next_op(op: Op, out: Mapping[str, str], progress: Progress, _now: float) -> Progress:
@@ -596,10 +599,10 @@ _PARTS: tuple[Part, ...] = (
     _end_search,
     _scaling,
     _together,
+    _further_ops,
+    _by_nics,
     _between_groups,
     _diagnose,
-    _by_nics,
-    _further_ops,
 )
 
 

@@ -164,14 +164,14 @@ def test_a_healthy_cluster_passes_and_is_asked_nothing_more() -> None:
     assert outcomes(cluster) == {code: {Outcome.PASSED} for code in ("NC736", "NC710", "NC711")}
 
 
-def test_what_could_not_be_searched_to_its_end_is_skipped_and_says_so() -> None:
+def test_what_could_not_be_searched_to_its_end_is_unknown_and_says_so() -> None:
     cluster = Cluster(LEAVES)
     cluster.pairs({}, 48.0)
     cluster.measure(Stage.SCALING, NAMES[:2], 8, 380.0)
     cluster.measure(Stage.ALL, NAMES, 8, 120.0)
     cluster.skipped = (Skipped(cluster.step(Stage.BOUNDARY, NAMES[:4], 8, 99), "the time for the probe was over"),)
     (verdict, *_) = judge([slow_between_groups], cluster.facts).verdicts
-    assert verdict.outcome is Outcome.SKIPPED
+    assert verdict.outcome is Outcome.UNKNOWN
     assert verdict.reason == (
         "the search between groups of nodes did not end (the time for the probe was over): "
         "ncheck probe nodes.txt --probe-time 300"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from ncheck.facts.gpu_health import Fabric, GpuHealth, GpuHealthFacts
+from ncheck.model.op import Op
 from ncheck.probe.boundary import Found
 from ncheck.probe.facts import GroupFacts
 from ncheck.probe.group_search import DOMAINS, NO_NVLINK, fell_short, search_groups
@@ -126,6 +127,19 @@ def test_where_nodes_share_nvlink_domains_it_is_done_again_without_nvlink_betwee
     assert list(dict.fromkeys(one.get("off") for one in driven.asked)) == [None, NO_NVLINK]
     found = search(driven)
     assert (found.off, found.grouping.source, found.found.explained) == (NO_NVLINK, DOMAINS, False)
+
+
+def test_what_was_asked_for_comes_before_the_search_which_is_by_the_first_operation() -> None:
+    ops, groups = (Op.ALL_REDUCE, Op.ALL_TO_ALL), RunContext(groups=SIDES)
+    driven = Driven(trunk, Settings(ops=ops, nic_test=True, run=groups)).run()
+    stages = driven.stages()
+    named = max(stages.index("measuring all: all-to-all"), stages.index("measuring the NICs"))
+    assert named < min(place for place, stage in enumerate(stages) if stage.startswith("searching"))
+    assert {one["op"] for one in driven.asked if one["stage"] == "boundary"} == {"all-reduce"}
+    assert [{*one.one, *one.other} for one in search(driven).found.boundaries] == [{"leaf1", "leaf2"}]
+    short = Driven(trunk, Settings(ops=ops, probe_time=70.0, run=groups), seconds=6.0).run()
+    assert "measuring all: all-to-all" in short.stages()
+    assert search(short).stopped == "the time for the probe was over (--probe-time)"
 
 
 def test_where_all_hang_and_fewer_do_not_it_is_searched_as_well() -> None:
