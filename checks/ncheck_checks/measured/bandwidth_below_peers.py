@@ -19,37 +19,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncheck import Cluster, NotApplicable, Problem, Severity, cluster_check
-from ncheck.model.op import Op
-from ncheck.probe.expected import expected
+from ncheck.probe.expected import expectation
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.gpu_test import SLOW_GPUS
-from ncheck.probe.links.hardware import HARDWARE_FACTS, hardware_in
-from ncheck.probe.node_result import Method, Stage
+from ncheck.probe.links.hardware import HARDWARE_FACTS, hardware_in, kinds_of
+from ncheck.probe.node_result import Stage
 from ncheck.probe.results import collectives
-from ncheck.probe.shortfalls import inside_runs, observations
+from ncheck.probe.shortfalls import observations
 from ncheck.probe.standing import PEERS_LOW, usual_inside
 
 
 @cluster_check("NC722", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS, by_kind=True, hardware=True)
 def bandwidth_below_peers(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     probed, hardware = cluster.facts(ProbeFacts), hardware_in(cluster)
-    groups: dict[tuple[int, Method, Op], dict[str, float]] = {}
-    for one in inside_runs(collectives(probed)):
-        if expected(one, hardware).busbw is None:
-            groups.setdefault((one.step.world, one.step.method, one.step.op), {})[one.step.group[0]] = one.busbw or 0.0
-    compared = {key: values for key, values in groups.items() if len(values) > 1}
-    among = {node for values in compared.values() for node in values}
+    ran = collectives(probed)
+    usual = usual_inside(ran, expectation(hardware), kinds_of({node: own.gpus for node, own in hardware.items()}))
+    among = {step.group[0] for step in usual}
     if apart := tuple(node for node in cluster.names if node not in among):
         yield NotApplicable(
             "no other node of its kind was measured without an expected bandwidth, by large messages", apart
         )
     low: dict[str, list[str]] = {}  # what is slow inside a node, in any operation
-    for (_, _, op), values in compared.items():
-        usual = usual_inside(values.values())
-        for node, reached in values.items():
-            if reached < PEERS_LOW * usual:
-                figures = f"{reached:.3g} GB/s, its peers {usual:.3g} ({reached / usual:.2f})"
-                low.setdefault(node, []).append(f"{op.value} inside {node}: {figures}")
+    for one in (one for one in ran if one.step in usual):
+        reached, peers, node = one.busbw or 0.0, usual[one.step], one.step.group[0]
+        if reached < PEERS_LOW * peers:
+            figures = f"{reached:.3g} GB/s, its peers {peers:.3g} ({reached / peers:.2f})"
+            low.setdefault(node, []).append(f"{one.step.op.value} inside {node}: {figures}")
     for node, messages in low.items():
         own = [result for result in probed[node].results if result.step.stage is Stage.INSIDE]
         evidence = tuple(one.text for one in observations(node, hardware[node], own))

@@ -14,7 +14,7 @@ from ncheck.model.op import Op
 from ncheck.model.report import Measurement, Pair, Point, Probe, Protocol, Standing, Traffic
 from ncheck.probe.expected import Expected, expected
 from ncheck.probe.facts import ProbeFacts
-from ncheck.probe.links.hardware import NodeHardware, hardware_of
+from ncheck.probe.links.hardware import NodeHardware, hardware_of, kinds_of
 from ncheck.probe.node_result import Method, NodeResult, Row, Stage, Step, StepFailure
 from ncheck.probe.results import (
     Collective,
@@ -68,7 +68,8 @@ def _known(facts: Mapping[str, Facts], fact: type[T]) -> dict[str, T]:
 
 def _kinds(facts: Mapping[str, Facts]) -> dict[str, str]:
     """Return the GPU models of each node, by which nodes are of one kind."""
-    return {node: " + ".join(gpus.models) for node, gpus in _known(facts, GpuFacts).items()}
+    known = _known(facts, GpuFacts)
+    return kinds_of({node: known.get(node) for node in facts})
 
 
 def _probe(

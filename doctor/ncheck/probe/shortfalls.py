@@ -20,10 +20,10 @@ from ncheck.probe.expected import NAMED, Expected, expectation, expected
 from ncheck.probe.facts import ProbeFacts
 from ncheck.probe.gpu_test import SLOW_GPUS, SLOW_MEMBER, SLOW_NODE
 from ncheck.probe.links.ceiling import Component
-from ncheck.probe.links.hardware import NodeHardware
+from ncheck.probe.links.hardware import NodeHardware, kinds_of
 from ncheck.probe.links.nic_links import by_rdma
 from ncheck.probe.node_result import NodeResult, Stage
-from ncheck.probe.results import Collective, by_op, collectives, limited_by_links, named, spread
+from ncheck.probe.results import Collective, by_op, collectives, named, spread
 from ncheck.probe.search import Expect, Suspect, searched
 from ncheck.probe.standing import of_share, usual_inside
 
@@ -306,21 +306,17 @@ def _fix(one: Comparison, seen: Sequence[Observation], hardware: Mapping[str, No
 # Inside a node
 
 
-def inside_runs(ran: Iterable[Collective]) -> list[Collective]:
-    """Return what ran inside nodes and measured links between GPUs."""
-    inside = (one for one in ran if one.step.stage is Stage.INSIDE and one.step.world > 1 and one.busbw is not None)
-    return [one for one in inside if limited_by_links(one)]
-
-
-def inside_share(node: str, ran: Iterable[Collective], hardware: Mapping[str, NodeHardware]) -> float | None:
+def inside_share(node: str, ran: Sequence[Collective], hardware: Mapping[str, NodeHardware]) -> float | None:
     """Return what a node reached by itself over its expectation, or else over its peers; None if both are unknown."""
-    runs = {one.step.group[0]: one for one in inside_runs(ran)}
-    if node not in runs or runs[node].busbw is None:
+    expect = expectation(hardware)
+    own = [one for one in ran if one.step.stage is Stage.INSIDE and one.step.group == (node,) and one.busbw is not None]
+    if not own:
         return None
-    should = expected(runs[node], hardware).busbw
-    alike = [one.busbw or 0.0 for one in runs.values() if one.step.world == runs[node].step.world]
-    usual = should or (usual_inside(alike) if len(alike) > 1 else None)
-    return (runs[node].busbw or 0.0) / usual if usual else None
+    last = own[-1]
+    if not (usual := expect(last)):
+        kinds = kinds_of({name: held.gpus for name, held in hardware.items()})
+        usual = usual_inside(ran, expect, kinds).get(last.step)
+    return (last.busbw or 0.0) / usual if usual else None
 
 
 # What the run shows: an idle rail, GPUDirect RDMA off, too few PCIe lanes

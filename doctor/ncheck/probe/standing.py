@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -36,12 +36,6 @@ def of_share(share: float | None, method: Method) -> Standing:
     return Standing.FAR_TOO_LOW if share < FAR_TOO_LOW and method is not Method.TCP else Standing.LOW
 
 
-def usual_inside(values: Iterable[float]) -> float:
-    """Return what nodes of one kind usually reach: the median of those that are not far below the best."""
-    reached = tuple(values)
-    return median(value for value in reached if value >= PEERS_LOW * max(reached))
-
-
 def standings(
     ran: Sequence[Collective],
     expect: Callable[[Collective], float | None],
@@ -49,14 +43,14 @@ def standings(
     kinds: Mapping[str, str],
 ) -> dict[Step, Standing]:
     """Return the standing of every step. `kinds` are the nodes' GPU models; unlike kinds are not compared."""
-    inside = dict(_below_peers(ran, expect, kinds))
+    peers = usual_inside(ran, expect, kinds)
     met: dict[tuple[int, tuple[str, ...]], PairResult] = {
         (meeting.round, meeting.nodes): meeting
         for own in by_op(ran).values()
         for meeting in searched(own, expect).meetings
     }
     return {
-        one.step: _standing(one, expect(one), infiniband, met.get((one.step.round, one.step.group)), inside)
+        one.step: _standing(one, expect(one), infiniband, met.get((one.step.round, one.step.group)), peers)
         for one in ran
     }
 
@@ -66,7 +60,7 @@ def _standing(
     expected: float | None,
     infiniband: Mapping[str, InfinibandFacts],
     meeting: PairResult | None,
-    inside: Mapping[Step, Standing],
+    peers: Mapping[Step, float],
 ) -> Standing:
     if one.busbw is None:
         return Standing.FAILED
@@ -78,8 +72,8 @@ def _standing(
         known = rail is not None and rail.gbits is not None and rail.rate is not None
         return Standing.UNKNOWN if rail is None or not known else Standing.LOW if rail.slow else Standing.OK
     by_links = of_share(one.busbw / expected if expected else None, one.step.method)
-    if one.step.stage is Stage.INSIDE and not expected:
-        return inside.get(one.step, by_links)
+    if one.step in peers:
+        return Standing.LOW if one.busbw < PEERS_LOW * peers[one.step] else Standing.OK
     return _worse(by_links, of_meeting(meeting, one.step)) if one.step.stage is Stage.PAIR else by_links
 
 
@@ -120,17 +114,22 @@ def _worse(one: Standing, other: Standing) -> Standing:
     return min(one, other, key=order.index)
 
 
-def _below_peers(
-    ran: Sequence[Collective], expect: Callable[[Collective], float | None], kinds: Mapping[str, str]
-) -> Iterator[tuple[Step, Standing]]:
-    """Yield the standing of what ran inside nodes without an expectation, beside nodes of the same kind."""
-    groups: dict[tuple[int, Method, Op, str], list[Collective]] = {}
+def usual_inside(
+    ran: Iterable[Collective], expect: Callable[[Collective], float | None], kinds: Mapping[str, str]
+) -> dict[Step, float]:
+    """Return what nodes of the same kind usually reach inside, in GB/s, for each that ran without an expectation.
+
+    It is the median of those that are not far below the best. A node without a peer has none. `kinds` are the nodes'
+    GPU models: unlike nodes are not compared.
+    """
+    groups: dict[tuple[int, Method, Op, str], dict[Step, float]] = {}
     for one in ran:
         measured = one.step.world > 1 and one.busbw is not None and limited_by_links(one)
         if one.step.stage is Stage.INSIDE and measured and expect(one) is None:
             kind = kinds.get(one.step.group[0], "")
-            groups.setdefault((one.step.world, one.step.method, one.step.op, kind), []).append(one)
-    for same in (same for same in groups.values() if len(same) > 1):
-        usual = usual_inside(one.busbw or 0.0 for one in same)
-        for one in same:
-            yield one.step, Standing.LOW if (one.busbw or 0.0) < PEERS_LOW * usual else Standing.OK
+            groups.setdefault((one.step.world, one.step.method, one.step.op, kind), {})[one.step] = one.busbw or 0.0
+    return {step: _middle(alike.values()) for alike in groups.values() if len(alike) > 1 for step in alike}
+
+
+def _middle(reached: Collection[float]) -> float:
+    return median(value for value in reached if value >= PEERS_LOW * max(reached))

@@ -79,5 +79,8 @@ def test_the_share_inside_is_of_the_expectation_else_of_the_peers() -> None:
     beside = inside_share("n2", runs, {})
     assert beside is not None
     assert round(beside, 2) == 0.5
+    new = {name: board(model, 8) for name, model in zip(NAMES, ("X900", "X900", "X800", "X800"), strict=True)}
+    assert inside_share("n2", runs, new) == 240 / 480, "a node of its own model is its peer"
+    assert inside_share("n2", [*runs[1:]], new) is None
     assert inside_share("n9", runs, {}) is None
     assert inside_share("n1", runs[:1], {}) is None

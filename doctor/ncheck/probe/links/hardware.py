@@ -41,6 +41,15 @@ def hardware_of(facts: Mapping[type[object], object]) -> NodeHardware:
     return NodeHardware(*map(known, HARDWARE_FACTS))  # type: ignore[arg-type]  # in the order of the fields
 
 
+def kinds_of(gpus: Mapping[str, GpuFacts | None]) -> dict[str, str]:
+    """Return the GPU models of each node: unlike nodes are not compared. A node whose GPUs could not be read is of the
+    only kind there is, if there is one, as for checks.
+    """
+    models = {node: " + ".join(own.models) for node, own in gpus.items() if own}
+    only = min(models.values()) if len({*models.values()}) == 1 else ""
+    return {node: models.get(node, only) for node in gpus}
+
+
 def hardware_in(cluster: Cluster) -> dict[str, NodeHardware]:
     """Return the hardware by node, for a check that declares HARDWARE_FACTS."""
     return {node.name: hardware_of({fact: node.maybe(fact) for fact in HARDWARE_FACTS}) for node in cluster}
