@@ -26,28 +26,27 @@ from ncheck.probe.links.hardware import HARDWARE_FACTS, hardware_in, kinds_of
 from ncheck.probe.node_result import Stage
 from ncheck.probe.results import collectives
 from ncheck.probe.shortfalls import observations
-from ncheck.probe.standing import PEERS_LOW, usual_inside
+from ncheck.probe.standing import beside_peers
 
 
 @cluster_check("NC722", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS, by_kind=True, hardware=True)
 def bandwidth_below_peers(cluster: Cluster) -> Iterator[Problem | NotApplicable]:
     probed, hardware = cluster.facts(ProbeFacts), hardware_in(cluster)
-    ran = collectives(probed)
-    usual = usual_inside(ran, expectation(hardware), kinds_of({node: own.gpus for node, own in hardware.items()}))
-    among = {step.group[0] for step in usual}
+    kinds = kinds_of({node: own.gpus for node, own in hardware.items()})
+    peers = beside_peers(collectives(probed), expectation(hardware), kinds)
+    among = {step.group[0] for step in peers}
     if apart := tuple(node for node in cluster.names if node not in among):
         yield NotApplicable(
             "no other node of its kind was measured without an expected bandwidth, by large messages", apart
         )
     low: dict[str, list[str]] = {}  # what is slow inside a node, in any operation
-    for one in (one for one in ran if one.step in usual):
-        reached, peers, node = one.busbw or 0.0, usual[one.step], one.step.group[0]
-        if reached < PEERS_LOW * peers:
-            figures = f"{reached:.3g} GB/s, its peers {peers:.3g} ({reached / peers:.2f})"
-            low.setdefault(node, []).append(f"{one.step.op.value} inside {node}: {figures}")
+    for step, own in peers.items():
+        if own.low:
+            figures = f"{own.busbw:.3g} GB/s, its peers {own.usual:.3g} ({own.share:.2f})"
+            low.setdefault(step.group[0], []).append(f"{step.op.value} inside {step.group[0]}: {figures}")
     for node, messages in low.items():
-        own = [result for result in probed[node].results if result.step.stage is Stage.INSIDE]
-        evidence = tuple(one.text for one in observations(node, hardware[node], own))
+        results = [result for result in probed[node].results if result.step.stage is Stage.INSIDE]
+        evidence = tuple(one.text for one in observations(node, hardware[node], results))
         fix = "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE"
         yield Problem(
             "; ".join(messages), fix, evidence, (node,), look=True, summary="slow GPUs", follows=SLOW_GPUS

@@ -55,6 +55,11 @@ class Collective:
         """The bus bandwidth of the largest size in GB/s; None if the step failed."""
         return busbw(self.step, self.largest) if self.whole and self.largest else None
 
+    def busbw_at(self, size: int) -> float | None:
+        """Return the bus bandwidth of one size in GB/s; None if it was not measured."""
+        row = max((row for row in self.rows if row.size == size), key=lambda row: not row.in_place, default=None)
+        return busbw(self.step, row) if self.whole and row else None
+
 
 def algbw(row: Row) -> float:
     """Return bytes per rank over seconds, in GB/s (1e9)."""

@@ -162,8 +162,8 @@ def searched(collectives: Iterable[Collective], expect: Expect = no_expectation)
     expectations = {pair.step: expect(pair) for pair in pairs if pair.busbw is not None}
     known = bool(expectations) and all(expectations.values())
     bounds = OVER_SOCKETS_BOUNDS if not known and any(over_sockets(pair.step) for pair in pairs) else BOUNDS
-    should = {step: own or 1.0 for step, own in expectations.items()} if known else {}
-    reached = _reached(pairs, should)
+    should = {step: own or 1.0 for step, own in expectations.items()} if known else _by_size(pairs, bounds)
+    reached = _reached((pair.step, pair.busbw / should.get(pair.step, 1.0)) for pair in pairs if pair.busbw is not None)
     usual = _usual(reached, bounds, expected=known)
     meetings = tuple(_meeting(pair, should.get(pair.step, 1.0), reached, usual, bounds) for pair in pairs)
     fast = tuple(dict.fromkeys(node for meeting in meetings if meeting.fast for node in meeting.nodes))
@@ -204,14 +204,24 @@ def _counts(pair: Collective) -> bool:
     return gone or any(report.names_cause or report.hung or not report.failure.late for report in reports)
 
 
-def _reached(pairs: tuple[Collective, ...], expectations: Expectations) -> Reached:
-    """Return what pairs reached: as a share of their expectations if these are known, otherwise in GB/s."""
+def _by_size(pairs: tuple[Collective, ...], bounds: Bounds) -> Expectations:
+    """Return the share of the largest size's bandwidth that is usual at each pair's own: not all had time for more."""
+    sizes = {pair.step: pair.largest.size for pair in pairs if pair.busbw is not None and pair.largest}
+    if len({*sizes.values()}) < 2:  # noqa: PLR2004  two that differ
+        return {}
+    at: dict[int, float] = {}
+    for size in {*sizes.values()}:
+        reached = _reached((pair.step, busbw) for pair in pairs if (busbw := pair.busbw_at(size)) is not None)
+        at[size] = _usual(reached, bounds, expected=False) or 1.0
+    return {step: at[size] / at[max(at)] for step, size in sizes.items()}
+
+
+def _reached(measured: Iterable[tuple[Step, float]]) -> Reached:
+    """Return the mean of each pair, of shares or of GB/s."""
     by_pair: dict[frozenset[str], list[float]] = {}
-    for pair in pairs:
-        if pair.busbw is not None:
-            share = pair.busbw / expectations.get(pair.step, 1.0)
-            by_pair.setdefault(frozenset(pair.step.group), []).append(share)
-    return {nodes: mean(shares) for nodes, shares in by_pair.items()}
+    for step, value in measured:
+        by_pair.setdefault(frozenset(step.group), []).append(value)
+    return {nodes: mean(values) for nodes, values in by_pair.items()}
 
 
 def _meeting(pair: Collective, expected: float, reached: Reached, usual: float | None, bounds: Bounds) -> PairResult:

@@ -25,7 +25,7 @@ from ncheck.probe.links.nic_links import by_rdma
 from ncheck.probe.node_result import NodeResult, Stage
 from ncheck.probe.results import Collective, by_op, collectives, named, spread
 from ncheck.probe.search import Expect, Suspect, searched
-from ncheck.probe.standing import of_share, usual_inside
+from ncheck.probe.standing import beside_peers, of_share
 
 _BARE = NodeHardware()
 _AS_SLOW = 1.15  # a group that is at most so much slower than its slowest node has no other cause
@@ -313,10 +313,10 @@ def inside_share(node: str, ran: Sequence[Collective], hardware: Mapping[str, No
     if not own:
         return None
     last = own[-1]
-    if not (usual := expect(last)):
-        kinds = kinds_of({name: held.gpus for name, held in hardware.items()})
-        usual = usual_inside(ran, expect, kinds).get(last.step)
-    return (last.busbw or 0.0) / usual if usual else None
+    if should := expect(last):
+        return (last.busbw or 0.0) / should
+    peers = beside_peers(ran, expect, kinds_of({name: held.gpus for name, held in hardware.items()}))
+    return peers[last.step].share if last.step in peers else None
 
 
 # What the run shows: an idle rail, GPUDirect RDMA off, too few PCIe lanes

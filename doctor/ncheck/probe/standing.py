@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
 from ncheck.facts.infiniband import InfinibandFacts
+from ncheck.lazy_dataclass import dataclass
 from ncheck.model.op import Op
 from ncheck.model.report import Share, Standing, Traffic
 from ncheck.probe.node_result import Method, Stage, Step
@@ -43,7 +44,7 @@ def standings(
     kinds: Mapping[str, str],
 ) -> dict[Step, Standing]:
     """Return the standing of every step. `kinds` are the nodes' GPU models; unlike kinds are not compared."""
-    peers = usual_inside(ran, expect, kinds)
+    peers = beside_peers(ran, expect, kinds)
     met: dict[tuple[int, tuple[str, ...]], PairResult] = {
         (meeting.round, meeting.nodes): meeting
         for own in by_op(ran).values()
@@ -60,7 +61,7 @@ def _standing(
     expected: float | None,
     infiniband: Mapping[str, InfinibandFacts],
     meeting: PairResult | None,
-    peers: Mapping[Step, float],
+    peers: Mapping[Step, BesidePeers],
 ) -> Standing:
     if one.busbw is None:
         return Standing.FAILED
@@ -73,7 +74,7 @@ def _standing(
         return Standing.UNKNOWN if rail is None or not known else Standing.LOW if rail.slow else Standing.OK
     by_links = of_share(one.busbw / expected if expected else None, one.step.method)
     if one.step in peers:
-        return Standing.LOW if one.busbw < PEERS_LOW * peers[one.step] else Standing.OK
+        return Standing.LOW if peers[one.step].low else Standing.OK
     return _worse(by_links, of_meeting(meeting, one.step)) if one.step.stage is Stage.PAIR else by_links
 
 
@@ -114,22 +115,41 @@ def _worse(one: Standing, other: Standing) -> Standing:
     return min(one, other, key=order.index)
 
 
-def usual_inside(
-    ran: Iterable[Collective], expect: Callable[[Collective], float | None], kinds: Mapping[str, str]
-) -> dict[Step, float]:
-    """Return what nodes of the same kind usually reach inside, in GB/s, for each that ran without an expectation.
+@dataclass(frozen=True)
+class BesidePeers:
+    """What a node reached inside, and what its peers usually do: GB/s at the largest size that all of them measured."""
 
-    It is the median of those that are not far below the best. A node without a peer has none. `kinds` are the nodes'
-    GPU models: unlike nodes are not compared.
+    busbw: float
+    usual: float
+
+    @property
+    def share(self) -> float:
+        return self.busbw / self.usual
+
+    @property
+    def low(self) -> bool:
+        return self.share < PEERS_LOW
+
+
+def beside_peers(
+    ran: Iterable[Collective], expect: Callable[[Collective], float | None], kinds: Mapping[str, str]
+) -> dict[Step, BesidePeers]:
+    """Compare nodes of the same kind by what ran inside them without an expectation; a node without a peer is left out.
+
+    Usual is the median of those that are not far below the best. `kinds` are the nodes' GPU models: unlike nodes are
+    not compared.
     """
-    groups: dict[tuple[int, Method, Op, str], dict[Step, float]] = {}
+    groups: dict[tuple[int, Method, Op, str], list[Collective]] = {}
     for one in ran:
         measured = one.step.world > 1 and one.busbw is not None and limited_by_links(one)
         if one.step.stage is Stage.INSIDE and measured and expect(one) is None:
             kind = kinds.get(one.step.group[0], "")
-            groups.setdefault((one.step.world, one.step.method, one.step.op, kind), {})[one.step] = one.busbw or 0.0
-    return {step: _middle(alike.values()) for alike in groups.values() if len(alike) > 1 for step in alike}
-
-
-def _middle(reached: Collection[float]) -> float:
-    return median(value for value in reached if value >= PEERS_LOW * max(reached))
+            groups.setdefault((one.step.world, one.step.method, one.step.op, kind), []).append(one)
+    found: dict[Step, BesidePeers] = {}
+    for alike in (alike for alike in groups.values() if len(alike) > 1):
+        common = set.intersection(*({row.size for row in one.rows} for one in alike))
+        reached = {one.step: one.busbw_at(max(common)) or 0.0 for one in alike} if common else {}
+        most = max(reached.values(), default=0.0)
+        usual = median([busbw for busbw in reached.values() if busbw >= PEERS_LOW * most] or [0.0])
+        found |= {step: BesidePeers(busbw, usual) for step, busbw in reached.items() if usual}
+    return found

@@ -70,3 +70,17 @@ def test_small_messages_whose_start_up_is_most_of_their_time_are_not_compared() 
     }  # fmt: skip
     judgement = judge([bandwidth_below_peers], nodes)
     assert (judgement.findings, {one.outcome for one in judgement.verdicts}) == ([], {Outcome.SKIPPED})
+
+
+def test_a_node_that_had_no_time_for_the_largest_messages_is_compared_by_the_largest_that_all_have() -> None:
+    sizes = (1 << 26, 1 << 28, 1 << 30)
+
+    def node(name: str, count: int, rate: float) -> Facts:
+        rows = (Row(size, in_place=False, seconds=time, fastest=time, slowest=time) for size in sizes[:count]
+                for time in [size / rate + 2e-4])  # fmt: skip
+        return probed(NodeResult(Step(1, Stage.INSIDE, Method.NCCL, (name,), (8,), sizes), tuple(rows)), model=NEW)
+
+    well = {"n1": node("n1", 3, 900e9), "n2": node("n2", 3, 900e9)}
+    assert judge([bandwidth_below_peers], {**well, "n3": node("n3", 2, 890e9)}).findings == []
+    (finding,) = judge([bandwidth_below_peers], {**well, "n3": node("n3", 2, 450e9)}).findings
+    assert (finding.nodes, finding.message) == (("n3",), "all-reduce inside n3: 590 GB/s, its peers 943 (0.63)")

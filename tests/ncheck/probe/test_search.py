@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log2
 from random import Random
 
@@ -12,6 +13,7 @@ from ncheck.probe.results import Collective, collectives
 from ncheck.probe.schedule import most_rounds
 from ncheck.probe.search import PairResult, SlowLink, SlowSearch, Suspect, searched
 
+from .machines import at_half, ran
 from .simulated import Cluster, nodes
 
 SEEDS = range(60)
@@ -281,3 +283,14 @@ def test_a_pair_whose_time_was_over_while_it_went_on_accuses_nobody() -> None:
     step = Step(1, Stage.PAIR, Method.NCCL, ("n00", "n01"), (1, 1), (8,))
     late = NodeResult(step, (), failure=StepFailure("init", "it ran out of time", late=True), seconds=2.0)
     assert searched(collectives(dict.fromkeys(step.group, ProbeFacts((late,))))) == SlowSearch()
+
+
+@pytest.mark.parametrize(("busbw", "share"), [(4.0, 1.0), (1.6, 0.4)])
+def test_a_pair_that_had_time_for_small_messages_alone_is_compared_by_those(busbw: float, share: float) -> None:
+    rounds = ((1, "n1", "n2"), (1, "n3", "n4"), (2, "n2", "n3"))
+    whole = [at_half(ran(Stage.PAIR, (one, other), 1, 10.0, round_=number), 4.0) for number, one, other in rounds]
+    last = at_half(ran(Stage.PAIR, ("n4", "n1"), 1, 10.0, round_=2), busbw)
+    found = searched([*whole, replace(last, rows=last.rows[:1])])
+    (short,) = (meeting for meeting in found.meetings if meeting.nodes == ("n4", "n1"))
+    assert (round(short.usual or 0.0, 6), round(short.share or 0.0, 6), short.slow) == (4.0, share, share < 1)
+    assert {meeting.usual for meeting in found.meetings if meeting is not short} == {10.0}
