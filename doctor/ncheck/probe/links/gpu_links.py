@@ -67,7 +67,13 @@ def of_op(op: Op, ring: Ceiling) -> Ceiling:
 
 
 def inside_by(op: Op, node: str, hardware: NodeHardware, ranks: int, elsewhere: int = 0) -> Ceiling:
-    """Return it for another operation than all-reduce. Of an all-to-all only a part stays inside the node."""
+    """Return it for another operation than all-reduce. Of an all-to-all only a part stays inside the node.
+
+    A ring between nodes takes as much of the NVLinks as one inside them, although one of its steps in a node goes over
+    a NIC: it leaves by the NIC by which it came, and what its last GPU sends goes through the GPU near that NIC (PXN;
+    NCCL source, graph/search.cc). By another NIC (NCCL_CROSS_NIC=1) n GPUs would let through n/(n-1) of it (NCCL issue
+    1411); nothing was published of that for large messages.
+    """
     used = _linked_gpus(node, hardware, ranks)
     if isinstance(used, Ceiling):
         return used
