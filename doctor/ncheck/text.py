@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from shlex import quote, split
 
 LONGEST_MESSAGE = 400  # characters of a node's own text in a reason: a program may print a mebibyte on one line
@@ -22,6 +23,21 @@ def moved(number: float) -> str:
         if number >= unit:
             return f"{number / unit:.3g} {name}" if number < 1000 * unit else f"{number / unit:.0f} {name}"
     return f"{number:.0f} B"
+
+
+def rates(reached: Iterable[float], of: float | None = None) -> str:
+    """Return bandwidths that are given in GB/s, from the lowest to the highest: "118 to 121 GB/s", "2.1 MB/s of 12".
+
+    `of` is what they are compared with, in the same unit.
+    """
+    every = tuple(reached)
+    most = max(*every, of or 0.0) or 1.0
+    scale, unit = next(
+        ((scale, unit) for scale, unit in ((1.0, "GB/s"), (1e-3, "MB/s")) if most >= 0.9995 * scale), (1e-6, "kB/s")
+    )  # fmt: skip
+    low, high = (f"{pick(every) / scale:.3g}" for pick in (min, max))
+    beside = "" if of is None else f" of {of / scale:.3g}"
+    return f"{low if low == high else f'{low} to {high}'} {unit}{beside}"
 
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400

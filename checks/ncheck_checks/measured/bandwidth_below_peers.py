@@ -27,6 +27,7 @@ from ncheck.probe.node_result import Stage
 from ncheck.probe.results import collectives
 from ncheck.probe.shortfalls import observations
 from ncheck.probe.standing import beside_peers
+from ncheck.text import rates
 
 
 @cluster_check("NC722", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS, by_kind=True, hardware=True)
@@ -42,7 +43,7 @@ def bandwidth_below_peers(cluster: Cluster) -> Iterator[Problem | NotApplicable]
     low: dict[str, list[str]] = {}  # what is slow inside a node, in any operation
     for step, own in peers.items():
         if own.low:
-            figures = f"{own.busbw:.3g} GB/s, its peers {own.usual:.3g} ({own.share:.2f})"
+            figures = f"{rates([own.busbw])}, its peers {rates([own.usual])} ({own.share:.2f})"
             low.setdefault(step.group[0], []).append(f"{step.op.value} inside {step.group[0]}: {figures}")
     for node, messages in low.items():
         results = [result for result in probed[node].results if result.step.stage is Stage.INSIDE]

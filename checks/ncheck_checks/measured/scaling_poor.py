@@ -28,6 +28,7 @@ from ncheck.probe.links.hardware import HARDWARE_FACTS, NodeHardware, hardware_i
 from ncheck.probe.node_result import Stage
 from ncheck.probe.results import by_op, collectives
 from ncheck.probe.shortfalls import Scaled, compared, scaled, shows_links, without_expectation, without_measurement
+from ncheck.text import rates
 
 
 @cluster_check("NC712", Severity.WARNING, ProbeFacts, also=HARDWARE_FACTS)
@@ -81,7 +82,7 @@ def _message(low: Scaled, best: Scaled) -> str:
     shares = ""
     if low.share is not None and best.share is not None:
         shares = f" ({low.share:.2f} and {best.share:.2f} of what their links should give)"
-    measured = f"{_count(low)} reach {low.busbw:.3g} GB/s, {_count(best)} {best.busbw:.3g}{shares}"
+    measured = f"{_count(low)} reach {rates([low.busbw])}, {_count(best)} {rates([best.busbw])}{shares}"
     efficiency = f"{100 * (low.efficiency or 0.0):.0f} % (minimum {100 * LEAST_KEPT:.0f} %)"
     return f"scaling efficiency {efficiency}: {measured}"
 
@@ -89,7 +90,7 @@ def _message(low: Scaled, best: Scaled) -> str:
 def _line(one: Scaled) -> str:
     share = f", {one.share:.2f} of what their links should give" if one.share is not None else ""
     efficiency = f", efficiency {one.efficiency:.2f}" if one.efficiency is not None else ""
-    return f"{_count(one)} ({fold(one.nodes)}): {one.busbw:.3g} GB/s{share}{efficiency}"
+    return f"{_count(one)} ({fold(one.nodes)}): {rates([one.busbw])}{share}{efficiency}"
 
 
 def _count(one: Scaled) -> str:

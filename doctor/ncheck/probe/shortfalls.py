@@ -26,6 +26,7 @@ from ncheck.probe.node_result import NodeResult, Stage
 from ncheck.probe.results import Collective, by_op, collectives, named, spread
 from ncheck.probe.search import Expect, Suspect, searched
 from ncheck.probe.standing import beside_peers, of_share
+from ncheck.text import rates
 
 _BARE = NodeHardware()
 _AS_SLOW = 1.15  # a group that is at most so much slower than its slowest node has no other cause
@@ -211,9 +212,7 @@ def _missing(comparisons: Iterable[Comparison]) -> str:
 
 
 def _figures(members: Sequence[Comparison]) -> str:
-    low, high = (f"{pick(one.busbw for one in members):.3g}" for pick in (min, max))
-    reached = low if low == high else f"{low} to {high}"
-    return f"{reached} GB/s of {members[0].expected.busbw:.3g} expected ({_lowest(members):.2f})"
+    return f"{rates((one.busbw for one in members), members[0].expected.busbw)} expected ({_lowest(members):.2f})"
 
 
 def only_in(slow: Sequence[Op], fine: Sequence[Op], where: str) -> str:

@@ -15,6 +15,7 @@ from ncheck.probe.links.hardware import NodeHardware
 from ncheck.probe.results import group_tests
 from ncheck.probe.shortfalls import FABRIC, by_infiniband
 from ncheck.probe.slow_nodes import Measured
+from ncheck.text import rates
 
 _SHOWN = 6  # tests in the evidence that cross the boundary, and of each side; the smallest say most
 _MORE_TIME = "ncheck probe nodes.txt --probe-time 300"
@@ -58,7 +59,7 @@ def _between(seen: Measured, search: GroupSearch, boundary: Boundary) -> Problem
     first = across[:1], *(own[:1] for own in inside)
     rest = across[1:_SHOWN], *(own[1:_SHOWN] for own in inside)
     lines = [
-        f"{'across' if one in across else 'inside'}: {fold(one)}: {_reached(search, one):.3g} GB/s"
+        f"{'across' if one in across else 'inside'}: {fold(one)}: {rates([_reached(search, one)])}"
         for one in chain(*first, *rest)
     ]
     named = tuple(node for side in nodes for node in side)
@@ -79,10 +80,7 @@ def _reached(search: GroupSearch, nodes: Sequence[str]) -> float:
 
 def _figures(search: GroupSearch, sets: Sequence[tuple[str, ...]]) -> str:
     """Return what these sets reached: "118 to 121 GB/s"."""
-    if not sets:
-        return "nothing was measured"
-    low, high = (f"{pick(_reached(search, nodes) for nodes in sets):.3g}" for pick in (min, max))
-    return f"{low if low == high else f'{low} to {high}'} GB/s"
+    return rates(_reached(search, nodes) for nodes in sets) if sets else "nothing was measured"
 
 
 def _fix(seen: Measured, nodes: tuple[str, ...]) -> str:

@@ -24,6 +24,7 @@ from ncheck.probe.node_result import NodeResult, Stage
 from ncheck.probe.results import Collective, by_op, collectives
 from ncheck.probe.search import BOUNDS, PairResult, SlowLink, SlowSearch, Suspect, searched
 from ncheck.probe.shortfalls import FABRIC, busiest, by_infiniband, idle_rails, inside_share, observations, only_in
+from ncheck.text import rates
 
 _BARE = NodeHardware()
 _MANY = 4  # slow links that get a problem each
@@ -168,12 +169,12 @@ def _node(seen: Measured, suspect: Suspect) -> Problem:
 def _among_its_group(seen: Measured, groups: GroupSearch, bad: BadNode) -> Problem:
     """Return the problem of a node whose pairs are well: they use one rank, and so one of its NICs."""
     tests = {nodes: reached for nodes, reached in groups.reached.items() if {*bad.witnesses, bad.node} >= nodes}
-    lines = [f"{fold(nodes)}: {', '.join(f'{one:.3g}' for one in reached)} GB/s" for nodes, reached in tests.items()]
-    figures = [f"{mean(reached):.3g}" for nodes, reached in tests.items() if bad.node in nodes]
+    lines = [f"{fold(nodes)}: {', '.join(rates([one]) for one in reached)}" for nodes, reached in tests.items()]
+    figures = rates(mean(reached) for nodes, reached in tests.items() if bad.node in nodes)
     off = f", without NVLink between nodes ({groups.off}=0)" if groups.off else ""
     message = (
         f"{bad.node} is slow with nodes of its group that are well without it ({fold(bad.witnesses)}), with all its "
-        f"ranks{off}: {' and '.join(dict.fromkeys(figures))} GB/s"
+        f"ranks{off}: {figures}"
     )
     evidence = (*lines, *_where(seen, bad.node))
     return _looked(message, _node_fix(seen, bad.node), evidence, (bad.node,), "slow with others of its group")
@@ -229,14 +230,13 @@ def _figures(meetings: Sequence[PairResult]) -> str:
     reached = [one for one in meetings if one.busbw is not None and one.usual]
     if not reached:
         return "all tests failed"
-    low, high = (f"{pick(one.busbw or 0.0 for one in reached):.3g}" for pick in (min, max))
     usual = max(one.usual or 0.0 for one in reached)
     best = max(one.share or 0.0 for one in reached)
-    return f"{low if low == high else f'{low} to {high}'} GB/s of {usual:.3g} usual ({best:.2f})"
+    return f"{rates((one.busbw or 0.0 for one in reached), of=usual)} usual ({best:.2f})"
 
 
 def _line(meeting: PairResult) -> str:
-    reached = "failed" if meeting.busbw is None else f"{meeting.busbw:.3g} GB/s"
+    reached = "failed" if meeting.busbw is None else rates([meeting.busbw])
     share = f", {meeting.share:.2f} of the usual" if meeting.share is not None else ""
     return f"round {meeting.round}: {meeting.nodes[0]} with {meeting.nodes[1]}: {reached}{share}"
 

@@ -22,7 +22,7 @@ def new(op: Op = Op.ALL_REDUCE, **reached: float) -> dict[str, Facts]:
 def test_a_node_below_its_peers_is_named() -> None:
     assert judge([bandwidth_below_peers], new(n1=900.0, n2=905.0, n3=700.0, n4=898.0)).findings == [
         Finding("NC722", "bandwidth-below-peers", Severity.WARNING, ("n3",),
-                "all-reduce inside n3: 700 GB/s, its peers 900 (0.78)", (),
+                "all-reduce inside n3: 700 GB/s, its peers 900 GB/s (0.78)", (),
                 "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE", kind="look", summary="slow GPUs"),
     ]  # fmt: skip
 
@@ -52,7 +52,7 @@ def test_each_operation_is_compared_with_itself() -> None:
     well, slow = new(n1=900.0, n2=905.0, n3=898.0), {"n1": 600.0, "n2": 610.0, "n3": 300.0}
     assert judge([bandwidth_below_peers], both(well, new(Op.ALL_TO_ALL, n1=600.0, n2=610.0, n3=620.0))).findings == []
     (finding,) = judge([bandwidth_below_peers], both(well, new(Op.ALL_TO_ALL, **slow))).findings
-    assert (finding.nodes, finding.message) == (("n3",), "all-to-all inside n3: 300 GB/s, its peers 605 (0.50)")
+    assert (finding.nodes, finding.message) == (("n3",), "all-to-all inside n3: 300 GB/s, its peers 605 GB/s (0.50)")
 
 
 def test_small_messages_whose_start_up_is_most_of_their_time_are_not_compared() -> None:
@@ -83,4 +83,4 @@ def test_a_node_that_had_no_time_for_the_largest_messages_is_compared_by_the_lar
     well = {"n1": node("n1", 3, 900e9), "n2": node("n2", 3, 900e9)}
     assert judge([bandwidth_below_peers], {**well, "n3": node("n3", 2, 890e9)}).findings == []
     (finding,) = judge([bandwidth_below_peers], {**well, "n3": node("n3", 2, 450e9)}).findings
-    assert (finding.nodes, finding.message) == (("n3",), "all-reduce inside n3: 590 GB/s, its peers 943 (0.63)")
+    assert (finding.nodes, finding.message) == (("n3",), "all-reduce inside n3: 590 GB/s, its peers 943 GB/s (0.63)")

@@ -36,8 +36,8 @@ def unknown(nodes: dict[str, Facts]) -> dict[str, Facts]:
 def test_the_first_step_that_keeps_too_little_is_told_with_all_steps() -> None:
     assert judge([scaling_poor], scaled(470.0, 460.0, 385.0, 240.0)).findings == [
         Finding("NC712", "scaling-poor", Severity.WARNING, ("n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8"),
-                "scaling efficiency 62 % (minimum 80 %): 8 nodes reach 240 GB/s, 4 nodes 385 (0.60 and 0.96 of what "
-                "their links should give)",
+                "scaling efficiency 62 % (minimum 80 %): 8 nodes reach 240 GB/s, 4 nodes 385 GB/s (0.60 and 0.96 of "
+                "what their links should give)",
                 ("1 node (n1): 470 GB/s, 0.96 of what their links should give",
                  "2 nodes (n[1-2]): 460 GB/s, 0.94 of what their links should give, efficiency 0.98",
                  "4 nodes (n[1-4]): 385 GB/s, 0.96 of what their links should give, efficiency 1.00",
@@ -49,7 +49,7 @@ def test_the_first_step_that_keeps_too_little_is_told_with_all_steps() -> None:
 def test_without_an_expectation_groups_of_nodes_are_compared_with_one_another() -> None:
     found = judge([scaling_poor], unknown(scaled(470.0, 100.0, 90.0, 60.0))).findings
     assert [(one.message, one.fix) for one in found] == [
-        ("scaling efficiency 67 % (minimum 80 %): 8 nodes reach 60 GB/s, 4 nodes 90",
+        ("scaling efficiency 67 % (minimum 80 %): 8 nodes reach 60 GB/s, 4 nodes 90 GB/s",
          "ncheck probe nodes.txt --probe-time 300")
     ]  # fmt: skip
 
@@ -83,7 +83,7 @@ def test_each_operation_is_compared_with_itself_and_what_shrinks_by_nature_is_no
     nodes = both(scaled(470.0, 460.0, 385.0, 240.0), scaled(362.0, 360.0, 358.0, 200.0, op=Op.ALL_GATHER))
     (finding,) = judge([scaling_poor], nodes).findings
     assert finding.message == (
-        "all-reduce: scaling efficiency 62 % (minimum 80 %): 8 nodes reach 240 GB/s, 4 nodes 385 (0.60 and 0.96 of "
-        "what their links should give); all-gather: scaling efficiency 55 % (minimum 80 %): 8 nodes reach 200 GB/s, 1 "
-        "node 362 (0.54 and 0.98 of what their links should give)"
+        "all-reduce: scaling efficiency 62 % (minimum 80 %): 8 nodes reach 240 GB/s, 4 nodes 385 GB/s (0.60 and 0.96 "
+        "of what their links should give); all-gather: scaling efficiency 55 % (minimum 80 %): 8 nodes reach 200 GB/s, "
+        "1 node 362 GB/s (0.54 and 0.98 of what their links should give)"
     )

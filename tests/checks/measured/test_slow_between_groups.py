@@ -148,7 +148,7 @@ def test_by_pairs_alone_the_boundary_takes_the_place_of_the_links_that_cross_it(
     cluster.search(dict.fromkeys(crossing(LEAVES, "leaf1", "leaf2"), 0.2), 2.4, 1)
     (found,) = judge(CHECKS, cluster.facts).findings
     assert (found.code, found.nodes, found.fix) == ("NC736", NAMES, "tracepath -n n8")
-    assert found.message.startswith("slow between leaf1 (n[1-4]) and leaf2 (n[5-8]): 0.48 GB/s across, 2.4 GB/s inside")
+    assert found.message.startswith("slow between leaf1 (n[1-4]) and leaf2 (n[5-8]): 480 MB/s across, 2.4 GB/s inside")
 
 
 def test_two_slow_links_between_groups_that_are_otherwise_well_stay_two_links() -> None:
