@@ -6,8 +6,8 @@ group of nodes is well by itself and all that crosses from one to another is slo
 uplink, a cable run or a switch that they do not share. Different nodes of both sides must show it. Groups come from
 `--groups`, from Slurm's topology or from NVLink domains. Where nobody names them, neighbours in the list of nodes are
 compared, and of fewer than three such groups nothing is claimed. Plain TCP and gloo can only measure pairs: there the
-search begins where a link is slow and `--groups` names groups, or where two slow links or more part the nodes. If there
-was no time for all of the search, the check is unknown.
+search begins where a link between two groups is slow that `--groups` or Slurm names, or where two slow links or more
+part the nodes. If there was no time for all of the search, the check is unknown.
 
 ## Why it matters
 Every all-reduce crosses the boundary, and all ranks wait for it. No node is at fault: to replace one changes nothing.

@@ -535,10 +535,12 @@ def _together(progress: Progress, _now: float) -> Progress:
 
 
 def _between_groups(progress: Progress, _now: float) -> Progress | ProbeStep:
-    """Where nodes are slow together and pairs do not show why, ask for groups of nodes, and search between them."""
+    """Where nodes are slow together and pairs do not show why, ask for groups of nodes, and search between them.
+
+    Slurm may name them, so that is asked wherever named groups would be searched.
+    """
     ran, expect = progress.done(), expectation(progress.hardware())
-    named = bool(progress.context.settings.run.groups)
-    if len(progress.remaining()) < LEAST_NODES or not fell_short(ran, searched(ran, expect), expect, named=named):
+    if len(progress.remaining()) < LEAST_NODES or not fell_short(ran, searched(ran, expect), expect, named=True):
         return progress
     return replace(progress, parts=(_tests_of_groups, *progress.parts)).asking_groups()
 

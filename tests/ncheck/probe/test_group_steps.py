@@ -162,11 +162,11 @@ def test_a_node_that_does_not_say_what_slurm_knows_is_asked_once() -> None:
     assert [name for name, _ in silent.run().told].count("asking for groups") == 1
 
 
-def over_cpus(*slow: tuple[str, str], named: bool = False) -> Driven:
+def over_cpus(*slow: tuple[str, str], named: bool = False, slurm: str = "") -> Driven:
     def answer(arguments: Mapping[str, Any]) -> dict[str, Any]:
         return well(arguments, 1e9 if tuple(sorted(arguments["group"])) in slow else 10e9)
 
-    return Driven(answer, Settings(probe="tcp", run=RunContext(groups=SIDES if named else {}))).run()
+    return Driven(answer, Settings(probe="tcp", run=RunContext(groups=SIDES if named else {})), slurm=slurm).run()
 
 
 def asked_for_groups(driven: Driven) -> bool:
@@ -178,6 +178,8 @@ def test_over_cpus_slow_links_are_searched_only_where_groups_are_named_or_the_li
     one, two = ("gpu01", "gpu04"), ("gpu02", "gpu03")
     assert not asked_for_groups(over_cpus())
     assert not asked_for_groups(over_cpus(named=True))
-    assert not asked_for_groups(over_cpus(one))
-    assert asked_for_groups(over_cpus(one, named=True))
+    assert searching(over_cpus(one)) == []
+    for by_name in (over_cpus(one, named=True), over_cpus(one, slurm=TREE)):
+        assert [set(pair) for pair in searching(by_name)][:2] == [{"gpu01", "gpu03"}, {"gpu02", "gpu04"}]
+        assert search(by_name).found.boundaries == (), "other nodes of both groups do not show it"
     assert asked_for_groups(over_cpus(one, two))
