@@ -18,7 +18,7 @@ from ncheck.model.op import Op
 
 MEGATRON = "Narayanan et al. 2021, arXiv 2104.04473"
 SEQUENCE = "Korthikanti et al. 2022, arXiv 2205.05198, 4.2.2"
-ZERO = "Rajbhandari et al. 2020, arXiv 1910.02054, section 7"
+ZERO = "Rajbhandari et al. 2020, arXiv 1910.02054, 7.2"
 RING = "Liu et al. 2023, arXiv 2310.01889; Transformer Engine, context_parallel.py"
 GSHARD = "Lepikhin et al. 2020, arXiv 2006.16668; Megatron Core, token_dispatcher.py"
 
@@ -276,7 +276,9 @@ def exchanges(run: TrainingRun) -> tuple[Exchange, ...]:
 
 
 def _of_tensors(run: TrainingRun) -> Iterator[Exchange]:
-    """Tensor parallelism. A layer has two parts, attention and MLP; experts are not split by it."""
+    """Tensor parallelism. A layer has two parts, attention and MLP; experts are not split by it. For the embeddings see
+    Megatron Core, tensor_parallel/layers.py.
+    """
     group, what = Group("tp", run.tp, 1), "activations of each layer"
     parts = 2 * run.stage_layers - min(run.moe_layers, run.stage_layers)
     size = run.batch * run.seq // run.cp * run.hidden * run.width
@@ -290,7 +292,7 @@ def _of_tensors(run: TrainingRun) -> Iterator[Exchange]:
                        f"{MEGATRON}, 3.2")  # fmt: skip
         return
     gathers, scatters = run.micro * (parts * (3 + again)), run.micro * (parts * (2 + again) + ends)
-    gathers += 2 * run.micro if run.vocab else 0
+    gathers += run.micro * (ends + 1) if run.vocab else 0  # what the output layer multiplies is gathered in both passes
     yield Exchange(what, Op.ALL_GATHER, group, gathers, size,
                    f"{2 * (3 + again)} a layer and micro-batch, of {whole}", SEQUENCE)  # fmt: skip
     yield Exchange(what, Op.REDUCE_SCATTER, group, scatters, size,
@@ -326,7 +328,7 @@ def _of_pipeline(run: TrainingRun) -> Iterator[Exchange]:
     group = Group("pp", run.pp, run.tp * run.cp * run.dp)
     yield Exchange("activations between stages", Op.SEND_RECV, group, calls, size,
                    f"2 x vp a micro-batch, of batch x seq/cp x hidden{'/tp' if run.sp else ''}",
-                   f"{MEGATRON}, 2.2 and 3.2")  # fmt: skip
+                   f"{MEGATRON}, 2.2.2 and 3.2")  # fmt: skip
 
 
 def _of_parameters(run: TrainingRun) -> Iterator[Exchange]:
@@ -346,7 +348,7 @@ def _of_parameters(run: TrainingRun) -> Iterator[Exchange]:
         group = Group("first and last stage", 2, run.tp * run.cp * run.dp * (run.pp - 1))
         size = embedding // run.tp * _BYTES[run.grads]
         yield Exchange("gradients of the tied embedding", Op.ALL_REDUCE, group, 1, size,
-                       "1 a step, of vocab x hidden/tp", "Megatron-LM, finalize_model_grads.py")  # fmt: skip
+                       "1 a step, of vocab x hidden/tp", "Megatron Core, finalize_model_grads.py")  # fmt: skip
 
 
 def _of_replicas(run: TrainingRun, group: Group, parameters: int, of: str) -> Iterator[Exchange]:

@@ -77,7 +77,9 @@ def test_sequence_parallel_sends_what_tensor_parallel_does_and_one_gather_more_f
 
 
 def test_llama_3_405b_at_its_long_context() -> None:
-    """Table 4 of arXiv 2407.21783: 16,384 GPUs, tp 8, cp 16, pp 16, dp 8, 131,072 tokens; 8 key heads of 128."""
+    """Table 4 of arXiv 2407.21783: 16,384 GPUs, tp 8, cp 16, pp 16, dp 8, 131,072 tokens; 8 key heads of 128. That run
+    gathered keys and values; here they go round in a ring, as Megatron-LM does it by default.
+    """
     model = "params=405B,layers=126,hidden=16384,seq=131072,kv=1024,tp=8,cp=16,pp=16,dp=8,micro=16,sp=1"
     assert training_run(model).tokens == 16 * 2**20  # table 4: 16M tokens a batch
     found = sent(model)
@@ -118,6 +120,18 @@ def test_embeddings_belong_to_the_first_and_the_last_stage() -> None:
     tied = sent(f"{model},tied=1")
     assert tied["gradients of the tied embedding", "all-reduce", "first and last stage=2"] == (1, embedding * 2)
     assert sent(f"{model.replace('pp=4', 'tp=4')}")["activations of each layer", "all-reduce", "tp=4"][0] == 32 * 4 + 2
+
+
+@pytest.mark.parametrize(
+    ("split", "gathers", "scatters"), [("dp=1", 32 * 6 + 3, 32 * 4 + 2), ("pp=4", 8 * 6 + 2, 8 * 4 + 1)]
+)
+def test_sequence_parallel_embeddings_gather_in_both_passes(split: str, gathers: int, scatters: int) -> None:
+    """Megatron Core, tensor_parallel/layers.py. The embedding: scattered, and gathered in the backward pass. The output
+    layer: gathered, and in the backward pass again for its weights, and scattered. With pp the last stage has that one.
+    """
+    found = sent(f"params=8B,layers=32,hidden=4096,seq=8192,vocab=128256,tp=4,sp=1,{split}")
+    assert found["activations of each layer", "all-gather", "tp=4"][0] == gathers
+    assert found["activations of each layer", "reduce-scatter", "tp=4"][0] == scatters
 
 
 def test_a_group_lies_on_the_nodes_that_the_order_of_ranks_gives_it() -> None:
@@ -166,7 +180,7 @@ def test_json_has_every_number(capsys: pytest.CaptureFixture[str]) -> None:
     assert read["exchanges"][0] == {
         "what": "gradients", "op": "reduce-scatter", "group": {"name": "dp", "size": 64, "stride": 1}, "calls": 50,
         "size": 300 * 10**6, "formula": "once a micro-batch, all gradients of the GPU",
-        "source": "Rajbhandari et al. 2020, arXiv 1910.02054, section 7", "sent": 15 * 10**9 * 63 // 64, "time": None,
+        "source": "Rajbhandari et al. 2020, arXiv 1910.02054, 7.2", "sent": 15 * 10**9 * 63 // 64, "time": None,
     }  # fmt: skip
 
 
