@@ -123,7 +123,7 @@ class Change:
 class Prediction:
     """What NCCL will do on these nodes, or gloo where none of them has a GPU.
 
-    schema: The version of this form.
+    schema: The name and the version of this form.
     library: NCCL or gloo.
     version: NCCL's release; empty if it is unknown.
     source: Where the rules come from.
@@ -146,7 +146,7 @@ class Prediction:
     unreachable: tuple[str, ...] = ()
     source: str = SOURCE
     library: str = "NCCL"
-    schema: int = 1
+    schema: str = "ncheck.predict/1"
 
     @property
     def whole(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 from ncheck.predict.table import took
 from ncheck.predict.training import SHARDED, Exchange, StepPrediction, Timed, TrainingRun
+from ncheck.report.json import without_delete
 from ncheck.report.tables import aligned
 from ncheck.text import moved, printable
 
@@ -40,7 +41,7 @@ def as_json(step: StepPrediction) -> str:
     run = step.run
     times = [asdict(one) for one in step.timed] if step.timed else [None] * len(step.exchanges)
     whole = {
-        "schema": "ncheck.predict/1", "model": asdict(run), "gpus": run.gpus, "tokens": run.tokens,
+        "schema": "ncheck.predict-model/1", "model": asdict(run), "gpus": run.gpus, "tokens": run.tokens,
         "exchanges": [
             {**asdict(each), "sent": each.sent, "time": time}
             for each, time in zip(step.exchanges, times, strict=True)
@@ -48,7 +49,7 @@ def as_json(step: StepPrediction) -> str:
         "sent": by_op(step.exchanges), "seconds": step.seconds, "compute": step.compute,
         "notes": [*_notes(run), *step.notes],
     }  # fmt: skip
-    return json.dumps(whole, indent=2) + "\n"
+    return without_delete(json.dumps(whole, indent=2) + "\n")
 
 
 def by_op(found: Sequence[Exchange]) -> dict[str, int]:

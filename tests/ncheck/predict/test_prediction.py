@@ -116,7 +116,7 @@ def test_the_same_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert (change["change"], change["nodes"], round(change["gain"], 2)) == ("bring up mlx5_3:1", ["gpu02"], 0.14)
     assert whole.pop("nics")["gpu02"] == [f"mlx5_{number}:1" for number in (0, 1, 2, 4, 5, 6, 7)]
     assert whole == {
-        "schema": 1, "library": "NCCL", "version": "2.21.5", "checked": True,
+        "schema": "ncheck.predict/1", "library": "NCCL", "version": "2.21.5", "checked": True,
         "ranks": dict.fromkeys(HEALTHY.names, 8), "notes": [],
         "unreachable": [], "source": "https://github.com/NVIDIA/nccl (src/graph/tuning.cc, src/graph/search.cc)",
     }  # fmt: skip

@@ -175,7 +175,7 @@ def test_json_has_every_number(capsys: pytest.CaptureFixture[str]) -> None:
     model = "params=7.5B,layers=50,hidden=3072,seq=1024,dp=64,zero=3"
     code, out, _ = told(capsys, "--model", model, "-o", "json")
     read = json.loads(out)
-    assert (code, read["schema"], read["gpus"], read["tokens"]) == (0, "ncheck.predict/1", 64, 65536)
+    assert (code, read["schema"], read["gpus"], read["tokens"]) == (0, "ncheck.predict-model/1", 64, 65536)
     assert read["sent"] == {"reduce-scatter": 15 * 10**9 * 63 // 64, "all-gather": 30 * 10**9 * 63 // 64}
     assert read["exchanges"][0] == {
         "what": "gradients", "op": "reduce-scatter", "group": {"name": "dp", "size": 64, "stride": 1}, "calls": 50,
