@@ -271,6 +271,9 @@ PREDICTED = (
         "Prediction", "--link-speed", metavar="GBPS", callback=_read_by(read.link_speed),
         help="Gb/s of each NIC that carries the data, where it shows none (clouds) or another: 25.",
     ),
+    _setting(
+        "slots", heading="Prediction", help="Ranks per node.  [the slots of the list, else the number of GPUs, else 1]"
+    ),
     _option(
         "Prediction", "--model", metavar="KEY=VALUE,...", help="Instead: the model, and how it is split over GPUs."
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 
 import click
 
@@ -14,7 +15,6 @@ from ncheck.cli.options import (
     JOB,
     NODES,
     PREDICTED,
-    RANKS,
     SSH,
     TIME,
     WHICH,
@@ -26,7 +26,7 @@ from ncheck.errors import EXIT_CLEAN, EXIT_FINDINGS
 
 @click.command(cls=GroupedCommand, short_help="Predict what NCCL will do, or what a training run exchanges.")
 @NODES
-@options(PREDICTED, WHICH, SSH, JOB, RANKS, TIME, CONFIG)
+@options(PREDICTED, WHICH, SSH, JOB, TIME, CONFIG)
 @click.pass_context
 def predict(  # noqa: PLR0913, PLR0917  the options
     context: click.Context,
@@ -97,6 +97,8 @@ def predict(  # noqa: PLR0913, PLR0917  the options
     if len(unreachable(cluster)) == len(cluster):
         say("nothing is predicted: no node could be asked")
         return EXIT_FINDINGS
+    if flags["slots"] is not None:  # what if: it counts more than the list, which a recording has, and than the GPUs
+        cluster = replace(cluster, nodes=tuple(replace(node, slots=settings.slots) for node in cluster.nodes))
     if run is not None:
         from ncheck.predict.show import FORMS as OF_MODEL
         from ncheck.predict.step_time import predict_step

@@ -122,6 +122,18 @@ def test_the_same_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("slots", "ranks", "busbw"), [("2", 8, 107), ("8", 32, 396)])
+def test_the_ranks_of_a_node_can_be_given(
+    capsys: pytest.CaptureFixture[str], slots: str, ranks: int, busbw: int
+) -> None:
+    _, out, _ = told(
+        capsys, "--from", str(RECORDED / "healthy-4x8-h100"), "--sizes", "8G", "--slots", slots, "-o", "json"
+    )
+    whole = json.loads(out)
+    assert sum(whole["ranks"].values()) == ranks
+    assert round(whole["ops"][0]["rows"][0]["busbw"]) == busbw
+
+
 def test_operations_and_sizes_that_are_given_twice_are_joined(capsys: pytest.CaptureFixture[str]) -> None:
     words = "--from", str(RECORDED / "healthy-4x8-h100"), "-o", "json", "--sizes"
     twice = told(capsys, *words, "8G", "--sizes", "1M", "--op", "broadcast", "--op", "all-reduce,broadcast")
