@@ -13,7 +13,7 @@ from ncheck.nccl.hca import active, selected, value_for
 from ncheck.nccl.settings import release_of
 from ncheck.plan.hca import HCA, sort_ports
 from ncheck.plan.inputs import logged_in, rdma_everywhere
-from ncheck.predict.carriers import by_sockets
+from ncheck.predict.carriers import by_sockets, folded
 from ncheck.predict.prediction import LARGE, Case, Change, OpPrediction, Part, predicted
 from ncheck.predict.releases import NEWEST
 from ncheck.topology.pcie_width import behind
@@ -104,12 +104,15 @@ def _unset(cluster: Cluster, case: Case) -> Iterator[_Idea]:
         setting = case[nodes[0]].settings[name]
         then = {node: part.set(name, None) if name in part.settings else part for node, part in case.items()}
         if name in ("NCCL_IB_DISABLE", "NCCL_NET"):
-            if not rdma_everywhere(logged_in(cluster)) or any(part.ports for part in case.values()):
-                continue
-            if any(by_sockets(part.settings) for part in then.values()):
-                continue  # another setting keeps it from the HCAs, too
+            if not _by_hcas(cluster, then) or any(part.ports for part in case.values()):
+                continue  # there are none, or another setting keeps it from them, too
             then = {node: replace(part, ports=_chosen(part)) for node, part in then.items()}
         yield _Idea(f"unset {name}", nodes, f"{setting.described}: {reason}", then, setting.set_to("").line)
+
+
+def _by_hcas(cluster: Cluster, case: Case) -> bool:
+    """Return whether NCCL can use HCAs on all of these nodes, as far as NCCL_IB_HCA allows."""
+    return rdma_everywhere(logged_in(cluster)) and not any(by_sockets(part.settings) for part in case.values())
 
 
 def _chosen(part: Part) -> tuple[HcaPort, ...]:
@@ -120,7 +123,7 @@ def _chosen(part: Part) -> tuple[HcaPort, ...]:
 
 def _nics(cluster: Cluster, case: Case) -> Iterator[_Idea]:
     """Yield the selection of all HCA ports that are for the job."""
-    if not all(part.ports for part in case.values()):
+    if len(case) == 1 or not _by_hcas(cluster, case):
         return
     hcas, used = logged_in(cluster).facts(InfinibandFacts), sort_ports(logged_in(cluster)).used
     better = {node: active(used[node]) for node in case}
@@ -128,12 +131,13 @@ def _nics(cluster: Cluster, case: Case) -> Iterator[_Idea]:
     if not fewer:
         return
     unused = sorted({port.name for node in fewer for port in set(better[node]) - set(case[node].ports)})
-    reason = f"{', '.join(unused)}: not used"
+    setting = case[fewer[0]].settings[HCA]
+    why = "" if all(case[node].ports for node in fewer) else " matches none: data goes by sockets"
+    reason = f"{folded(unused)}: not used ({setting.described}{why})"
     then = {node: replace(part, ports=better[node]) for node, part in case.items()}
     value = value_for(port for ports in better.values() for port in ports)
     if all(set(active(hcas[node].ports)) == set(better[node]) for node in case):
-        setting = case[fewer[0]].settings[HCA]
-        yield _Idea(f"unset {HCA}", fewer, f"{reason} ({setting.described})", then, setting.set_to("").line)
+        yield _Idea(f"unset {HCA}", fewer, reason, then, setting.set_to("").line)
     elif all(set(selected(value, hcas[node].ports)) == set(better[node]) for node in case):
         yield _Idea(f"{HCA}={value}", fewer, reason, then)
     else:

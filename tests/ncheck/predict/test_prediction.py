@@ -165,6 +165,20 @@ def test_a_setting_that_is_removed_leaves_the_others() -> None:
     assert (change.change, round(change.after)) == ("unset NCCL_IB_DISABLE", 50)
 
 
+@pytest.mark.parametrize("nodes", [(), ("gpu02",)])
+def test_a_choice_of_hcas_that_matches_none_is_named(nodes: tuple[str, ...]) -> None:
+    found = predictions(with_settings(*nodes, NCCL_IB_HCA="=mlx5_00"))
+    (change,) = found.changes
+    assert (change.change, change.nodes, change.before, round(change.after)) == (
+        "unset NCCL_IB_HCA", nodes or HEALTHY.names, None, 396,
+    )  # fmt: skip
+    assert change.reason == (
+        "mlx5_[0-7]:1: not used (NCCL_IB_HCA==mlx5_00 in the environment matches none: data goes by sockets)"
+    )
+    assert "NCCL_IB_HCA" in change.fix
+    assert found.nics["gpu02"] == ()
+
+
 def test_flags_of_ll_take_half_of_the_links() -> None:
     slow = predictions(with_settings(NCCL_PROTO="LL")).ops[0].rows[-1]
     full = predictions(HEALTHY).ops[0].rows[-1]
