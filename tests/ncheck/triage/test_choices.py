@@ -12,6 +12,7 @@ NICS = "NET/IB : Using " + " ".join(f"[{nic}]mlx5_{nic}:1/IB" for nic in range(8
 RINGS = "16, bw 24.000000/24.000000, type NVL/PIX"
 NEAR = "NET/5 :GPU/0-4000 (6/10.0/SYS) GPU/0-84000 (4/24.0/PIX) CPU/0-0 (4/10.0/SYS) "
 TABLE = "  AllReduce |  10.4/  43.6 |  21.5/   {0} |  32.4/ 165.6 |  10.2/  94.0 |  25.4/   {0} |  28.8/ 240.0 |"
+CHANNELS = "16 coll channels, 16 collnet channels, 0 nvls channels, 16 p2p channels, 2 p2p channels per peer"
 STEP = "iteration 10/ 100 | consumed samples: 5120 | lm loss: 1.1E+01\n"
 WATCHDOG = (
     "[rank8]:[E822 10:30:00.1 ProcessGroupNCCL.cpp:607] [Rank 8] Watchdog caught collective operation timeout: "
@@ -89,6 +90,10 @@ def test_the_choice_of_each_operation_is_said_by_size_in_the_forms_of_every_rele
          "NVLS is not available on node02, but on the other nodes: no node can use it"),
         (rank(0, "NCCL_ALGO set by environment to Ring", "NCCL_NVLS_ENABLE set by environment to 0."), "",
          "NCCL_ALGO=Ring and NCCL_NVLS_ENABLE=0: NCCL has less to choose from"),
+        (rank(0, "NCCL_MAX_NCHANNELS set by environment to 4."), "",
+         "NCCL_MAX_NCHANNELS=4: NCCL has less to choose from"),
+        (rank(0, "NCCL_MAX_CTAS set by environment to 16.", CHANNELS), "",
+         "NCCL_MAX_CTAS=16: NCCL has less to choose from"),
     ],
 )  # fmt: skip
 def test_what_makes_the_choice_slower_is_a_note_and_a_job_that_works_stays_healthy(
@@ -114,6 +119,9 @@ def test_what_makes_the_choice_slower_is_a_note_and_a_job_that_works_stays_healt
         (rank(0, NICS, rings="2, bw 24.0/24.0, type NVL/PIX").replace("nNodes 2", "nNodes 1"),),
         (rank(0), rank(8, rings="2, bw 6.0/6.0, type NVL/PIX").replace("0xab", "0xcd")),
         (rank(0, "NCCL_NVLS_ENABLE set by environment to 2.", "NCCL_P2P_DISABLE set by environment to 0."),),
+        # more channels than NCCL has by itself are no limit
+        (rank(0, "NCCL_MAX_NCHANNELS set by environment to 64."),),
+        (rank(0, "NCCL_MAX_NCHANNELS set by environment to 24.", "NCCL_MAX_CTAS set by environment to 17.", CHANNELS),),
         # lines of many nodes, of which only the first and the last are read
         (rank(0, NICS, "Connected all rings"), rank(0, *sends(1)) * 140 + rank(0, *sends(8)) + rank(0, *sends(1)) * 40),
     ],

@@ -66,9 +66,15 @@ _SET = expression(r"\b(NCCL_[A-Z0-9_]{2,60}) set by environment to (\S{1,80}?)\.
 _DECIDE = ("NCCL_ALGO", "NCCL_PROTO")  # all ranks must have the same
 # Variables that leave NCCL less to choose, and the values with which they do; () for each value.
 _LIMIT: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys((*_DECIDE, "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS"), ()),
+    **dict.fromkeys(_DECIDE, ()),
     "NCCL_NVLS_ENABLE": ("0",), "NCCL_P2P_DISABLE": ("1",), "NCCL_SHM_DISABLE": ("1",), "NCCL_IB_DISABLE": ("1",),
 }  # fmt: skip
+
+_CHANNELS = ("NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS")
+_EVER = 32  # channels: until 2.24 NCCL never has more, since then hardly ever (MAXCHANNELS in device.h, 64 since 2.25)
+
+# n1:7:8 [0] NCCL INFO 16 coll channels, 16 collnet channels, 0 nvls channels, 16 p2p channels, 2 p2p channels per peer
+_COUNT = expression(r"\b(\d{1,3}) coll channels, ")
 
 _MOST_CHOICES, _MOST_OPS, _MOST_FAULTS = 4, 3, 4
 
@@ -115,6 +121,7 @@ class _Node:
     near: str = ""  # a NIC beside a GPU
     nvls: set[bool] = field(default_factory=set)
     ll128: bool = True
+    channels: int = 0  # of the communicator that has most
     values: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def read(self, text: str) -> None:
@@ -125,6 +132,8 @@ class _Node:
             self.ll128 = self.ll128 and not _without_ll128(match[1])
         elif match := _found(_SET, " set by environment to ", text):
             self.values[match[1]].add(match[2])
+        elif match := _found(_COUNT, " coll channels, ", text):
+            self.channels = max(self.channels, int(match[1]))
         elif match := _found(_NEAR, ":GPU/", text):
             self.near = self.near or f"{match[1]} is at {match[2]}"
         elif (match := _found(_SENDS, " via NET/", text)) and match[1] != "Socket":
@@ -257,9 +266,15 @@ def _number(text: str) -> float:
 def _limits(nodes: Mapping[str, _Node]) -> list[str]:
     """Return the variables that leave NCCL less to choose: "NCCL_ALGO=Ring"."""
     found = {(name, value) for node in nodes.values() for name, values in node.values.items() for value in values}
-    return sorted(
-        f"{name}={value}" for name, value in found if name in _LIMIT and (not _LIMIT[name] or value in _LIMIT[name])
-    )
+    most = max((node.channels for node in nodes.values()), default=0) or _EVER - 1
+    return sorted(f"{name}={value}" for name, value in found if _is_limit(name, value, most))
+
+
+def _is_limit(name: str, value: str, most: int) -> bool:
+    """Return whether a variable keeps NCCL from anything; `most`: the channels beyond which it had none anyway."""
+    if name in _CHANNELS:
+        return value.isascii() and value.isdecimal() and int(value) <= most
+    return name in _LIMIT and (not _LIMIT[name] or value in _LIMIT[name])
 
 
 def _rings_differ(rings: Mapping[str, Mapping[str, _Rings]]) -> Iterator[str]:
@@ -404,5 +419,5 @@ WORDS = (
     " bytes -> algo ", "pattern , crossnic ", "net/ :gpu/", "net/- :gpu/", " via net/", "connected all rings",
     "nvls multicast support", "allreduce |", " nnodes ", " busid ", "net/ib", "nccl_algo set by", "nccl_proto set by",
     "_nchannels set by", "nccl_max_ctas set by", "nccl_nvls_enable set by", "_disable set by",
-    "nccl_socket_ifname set by",
+    "nccl_socket_ifname set by", " coll channels, ",
 )  # fmt: skip
