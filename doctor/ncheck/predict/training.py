@@ -82,6 +82,10 @@ _BYTES = {"bf16": 2, "fp16": 2, "fp32": 4}
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 _COUNT = re.compile(r"[0-9]{1,9}")  # "8192"
 _LARGE = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,6}))?([KMBT]?)")  # "70B", "1.5T"
+_MOST = 10**6  # of what is counted; far beyond what anybody trains, as the following
+_MOST_OF = {"seq": 10**8, "vocab": 10**8, "params": 10**15, "active": 10**15}
+_MOST_GPUS, _MOST_BATCH = 10**7, 10**9
+_MOST_OF_SHAPE = 10**4  # times layers x hidden^2, of a model without experts; usual are 12
 _NEEDED = ("params", "layers", "hidden", "seq")
 SHARDED = 3  # the ZeRO stage that shards the parameters too
 _FLAGS = {"sp": 1, "recompute": 1, "tied": 1, "zero": SHARDED}  # the largest value of what may be 0
@@ -96,7 +100,9 @@ def training_run(text: str) -> TrainingRun:
     given: dict[str, int | str] = {}
     for word in text.split(","):
         key, equals, value = (part.strip() for part in word.partition("="))
-        if not equals or key not in keys:
+        if not equals:
+            raise NcheckError(f"--model: expected keys with values, as in params=70B,layers=80, not {word.strip()!r}")
+        if key not in keys:
             raise NcheckError(f"--model: {word.strip()!r} has none of the keys {', '.join(keys)}")
         if key in given:
             raise NcheckError(f"--model: {key} is given twice")
@@ -113,6 +119,7 @@ def training_run(text: str) -> TrainingRun:
 
 
 _TIME = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(s|ms)")  # "1.2s", "800ms"
+_DAY = 86400.0
 
 
 def seconds_of(text: str | None) -> float | None:
@@ -120,9 +127,10 @@ def seconds_of(text: str | None) -> float | None:
     if text is None:
         return None
     time = _TIME.fullmatch(text)
-    if not time or not float(time[1]):
-        raise NcheckError(f"--compute: expected a time such as 1.2s or 800ms, not {text!r}")
-    return float(time[1]) * (1 if time[2] == "s" else 1e-3)
+    seconds = float(time[1]) * (1 if time[2] == "s" else 1e-3) if time else 0.0
+    if not 0 < seconds <= _DAY:
+        raise NcheckError(f"--compute: expected a time such as 1.2s or 800ms, at most a day, not {text!r}")
+    return seconds
 
 
 def _value(key: str, text: str) -> int | str:
@@ -138,11 +146,12 @@ def _value(key: str, text: str) -> int | str:
         large = _LARGE.fullmatch(text)
         digits, decimals, unit = large.groups("") if large else ("", "", "")
         number = int((digits + decimals) or 0) * _UNITS[unit] // int(f"1{'0' * len(decimals)}")
-        if not number:
-            raise NcheckError(f"--model: {key} is a number such as 70B, 1.5T or 350M, not {text!r}")
+        if not 0 < number <= _MOST_OF[key]:
+            raise NcheckError(f"--model: {key} is a number such as 70B, 1.5T or 350M, at most 1000T, not {text!r}")
         return number
-    if not (_COUNT.fullmatch(text) and int(text)):
-        raise NcheckError(f"--model: {key} is a whole number of at least 1, not {text!r}")
+    most = _MOST_OF.get(key, _MOST)
+    if not (_COUNT.fullmatch(text) and 0 < int(text) <= most):
+        raise NcheckError(f"--model: {key} is a whole number from 1 to {most:,}, not {text!r}")
     return int(text)
 
 
@@ -150,8 +159,13 @@ def _contradictions(run: TrainingRun) -> Iterator[str]:
     """Yield why this split of this model is not possible."""
     tokens, stages, params = run.seq // run.cp, run.pp * run.vp, f"params={run.params:,}"
     split = f"sequence parallel: {tokens} tokens cannot be divided by tp={run.tp}"
+    shape, sequences = run.layers * run.hidden**2, run.batch * run.micro * run.dp
+    many = not run.experts and run.params - _embeddings(run) > _MOST_OF_SHAPE * shape
     refused = (
-        (run.params < run.layers * run.hidden**2, f"{params} are too few for {run.layers} layers of {run.hidden}"),
+        (run.gpus > _MOST_GPUS, f"dp x tp x pp x cp = {run.gpus:,} GPUs are more than {_MOST_GPUS:,}"),
+        (sequences > _MOST_BATCH, f"batch x micro x dp = {sequences:,} sequences are more than {_MOST_BATCH:,}"),
+        (many, f"{params} are too many for {run.layers} layers of {run.hidden}"),
+        (run.params < shape, f"{params} are too few for {run.layers} layers of {run.hidden}"),
         (run.params < 2 * run.layers * run.hidden * run.kv, f"{params} are too few for kv={run.kv}"),
         (run.layers < stages, f"pp x vp = {stages} stages are more than layers={run.layers}"),
         (run.vp > 1 and run.pp == 1, f"vp={run.vp} needs pp"),

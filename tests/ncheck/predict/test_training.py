@@ -184,6 +184,7 @@ def test_json_has_every_number(capsys: pytest.CaptureFixture[str]) -> None:
     }  # fmt: skip
 
 
+LARGE = "params is a number such as 70B, 1.5T or 350M, at most 1000T, not"
 GOOD = "params=70B,layers=80,hidden=8192,seq=8192"
 
 
@@ -191,13 +192,24 @@ GOOD = "params=70B,layers=80,hidden=8192,seq=8192"
     ("params=70B,layers=80,hidden=8192", "seq is missing, as in: --model params=70B,layers=80,hidden=8192,seq=8192"),
     (f"{GOOD},dp=8,dp=4", "dp is given twice"),
     (f"{GOOD},nodes=4", "'nodes=4' has none of the keys params, layers, "),
-    (f"{GOOD},", "'' has none of the keys params, layers, "),
-    ("params=70b,layers=80,hidden=8192,seq=8192", "params is a number such as 70B, 1.5T or 350M, not '70b'"),
-    ("params=1e9,layers=80,hidden=8192,seq=8192", "params is a number such as 70B, 1.5T or 350M, not '1e9'"),
-    ("params=70B,layers=80,hidden=8192,seq=8K", "seq is a whole number of at least 1, not '8K'"),
-    (f"{GOOD},tp=0", "tp is a whole number of at least 1, not '0'"),
-    (f"{GOOD},tp=-1", "tp is a whole number of at least 1, not '-1'"),
-    (f"{GOOD},tp=٨", "tp is a whole number of at least 1, not '٨'"),
+    (f"{GOOD},", "expected keys with values, as in params=70B,layers=80, not ''"),
+    ("params", "expected keys with values, as in params=70B,layers=80, not 'params'"),
+    ("params=1e30,layers=80,hidden=8192,seq=8192", f"{LARGE} '1e30'"),
+    ("params=999999999999999999T,layers=80,hidden=8192,seq=8192",
+     f"{LARGE} '999999999999999999T'"),
+    ("params=-70B,layers=80,hidden=8192,seq=8192", f"{LARGE} '-70B'"),
+    ("params=70B,layers=0,hidden=8192,seq=8192", "layers is a whole number from 1 to 1,000,000, not '0'"),
+    ("params=70B,layers=1,hidden=1,seq=1", "params=70,000,000,000 are too many for 1 layers of 1"),
+    (f"{GOOD},dp=999999999", "dp is a whole number from 1 to 1,000,000, not '999999999'"),
+    (f"{GOOD},dp=99999,tp=8,pp=80", "dp x tp x pp x cp = 63,999,360 GPUs are more than 10,000,000"),
+    (f"{GOOD},dp=8,batch=999999,micro=999999",
+     "batch x micro x dp = 7,999,984,000,008 sequences are more than 1,000,000,000"),
+    ("params=70b,layers=80,hidden=8192,seq=8192", f"{LARGE} '70b'"),
+    ("params=1e9,layers=80,hidden=8192,seq=8192", f"{LARGE} '1e9'"),
+    ("params=70B,layers=80,hidden=8192,seq=8K", "seq is a whole number from 1 to 100,000,000, not '8K'"),
+    (f"{GOOD},tp=0", "tp is a whole number from 1 to 1,000,000, not '0'"),
+    (f"{GOOD},tp=-1", "tp is a whole number from 1 to 1,000,000, not '-1'"),
+    (f"{GOOD},tp=٨", "tp is a whole number from 1 to 1,000,000, not '٨'"),
     (f"{GOOD},zero=4", "zero is 0, 1, 2 or 3, not '4'"),
     (f"{GOOD},sp=yes", "sp is 0 or 1, not 'yes'"),
     (f"{GOOD},dtype=fp8", "dtype is one of bf16, fp16, fp32, not 'fp8'"),
@@ -296,7 +308,9 @@ def test_the_share_of_communication_and_what_it_goes_to(capsys: pytest.CaptureFi
 @pytest.mark.parametrize(("args", "reason"), [
     (("--from", HEALTHY, "--model", f"{SMALL},dp=8"), "--model: dp x tp x pp x cp needs 8 GPUs, and the nodes have 32"),
     (("--from", HEALTHY, "--model", f"{SMALL},dp=32", "--compute", "1.2"),
-     "--compute: expected a time such as 1.2s or 800ms, not '1.2'"),
+     "--compute: expected a time such as 1.2s or 800ms, at most a day, not '1.2'"),
+    (("--from", HEALTHY, "--model", f"{SMALL},dp=32", "--compute", "86401s"),
+     "--compute: expected a time such as 1.2s or 800ms, at most a day, not '86401s'"),
     (("--model", f"{SMALL},dp=32", "--compute", "1s"), "--model without nodes counts bytes alone: remove --compute"),
     (("--model", f"{SMALL},dp=32", "--slots", "8"), "--model without nodes counts bytes alone: remove --slots"),
     (("--from", HEALTHY, "--model", f"{SMALL},dp=32", "--op", "all-gather"),
