@@ -7,7 +7,8 @@ gloo is what a job uses (gloo.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 
 from ncheck.facts.environment import EnvironmentFacts
@@ -15,6 +16,7 @@ from ncheck.facts.gpudirect import GpuDirectFacts
 from ncheck.facts.infiniband import HcaPort, InfinibandFacts
 from ncheck.facts.nccl import LoadedNcclFacts
 from ncheck.facts.net_plugin import NetPluginFacts
+from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Absent, Unread
@@ -225,7 +227,27 @@ _MANY = 64  # nodes: with more it still shows at 1 GiB
 
 
 def predicted(case: Case, op: Op, sizes: Sequence[int]) -> OpPrediction:
-    """Return the prediction of one operation for these nodes."""
+    """Return the prediction of one operation for these nodes; what several nodes or HCAs have is said once."""
+    found = _predicted(case, op, sizes)
+    hcas = {port.hca for part in case.values() for port in part.ports}
+    lowered_by, unknown = (_said_once(_said_once(each, case), hcas) for each in (found.lowered_by, found.unknown))
+    return replace(found, lowered_by=lowered_by, unknown=unknown)
+
+
+_WORD = re.compile(r"[\w.-]+")
+
+
+def _said_once(messages: Sequence[str], names: Collection[str]) -> tuple[str, ...]:
+    """Join messages that differ in the first of these names alone: "PCIe x8 of x16 at mlx5_0 of gpu[01-16]"."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for message in messages:
+        word = next((word for word in _WORD.finditer(message) if word[0] in names), None)
+        around = (message[: word.start()], message[word.end() :]) if word else (message, "")
+        groups.setdefault(around, []).append(word[0] if word else "")
+    return tuple(f"{before}{fold(found)}{after}" for (before, after), found in groups.items())
+
+
+def _predicted(case: Case, op: Op, sizes: Sequence[int]) -> OpPrediction:
     ranks = sum(part.ranks for part in case.values())
     if ranks < 2:  # noqa: PLR2004  it takes two
         return OpPrediction(op, tuple(map(Predicted, sizes)), unknown=("all of it: a single rank sends nothing",))

@@ -95,8 +95,8 @@ rules: https://github.com/pytorch/gloo (gloo/allreduce.cc, gloo/alltoall.cc)
 def test_a_speed_that_is_not_known_or_is_more_than_one_core_copies_is_not_guessed() -> None:
     unknown = predict_cluster(CPUS, (Op.ALL_REDUCE,), (2**30,))
     fast = predict_cluster(CPUS, (Op.ALL_REDUCE,), (2**30,), link_speed=25)
-    assert unknown.ops[0].unknown[0] == "the speed of eno1 of gpu01 (cloud)"
-    assert fast.ops[0].unknown[0] == "how fast one core of gpu01 copies: eno1 has 25 Gb/s"
+    assert unknown.ops[0].unknown == ("the speed of eno1 of gpu[01-04] (cloud)",)
+    assert fast.ops[0].unknown == ("how fast one core of gpu[01-04] copies: eno1 has 25 Gb/s",)
     assert [one.ops[0].rows[0].busbw for one in (unknown, fast)] == [None, None]
 
 
@@ -106,7 +106,7 @@ def test_the_interface_that_gloo_is_told_to_use_counts() -> None:
 
     assert predict_cluster(told("eno1"), (Op.ALL_REDUCE,), (2**30,), link_speed=10).whole
     other = predict_cluster(told("ib0"), (Op.ALL_REDUCE,), (2**30,), link_speed=10)
-    assert other.ops[0].unknown[0] == "which interface of gpu01 TCP uses"
+    assert other.ops[0].unknown == ("which interface of gpu[01-04] TCP uses",)
     assert other.notes == ("--link-speed is not used: no NIC is known to carry data between the nodes",)
 
 
