@@ -83,6 +83,7 @@ class OpPrediction:
     limited_by: What limits large sizes.
     lowered_by: What makes it less than the hardware's best.
     unknown: What is not known of it, and why.
+    at_most: GB/s of bus bandwidth that the interfaces of the nodes let through, where that alone is known; else null.
     """
 
     op: Op
@@ -90,6 +91,7 @@ class OpPrediction:
     limited_by: str = ""
     lowered_by: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+    at_most: float | None = None
 
 
 @dataclass(frozen=True)
@@ -231,7 +233,45 @@ def predicted(case: Case, op: Op, sizes: Sequence[int]) -> OpPrediction:
     found = _predicted(case, op, sizes)
     hcas = {port.hca for part in case.values() for port in part.ports}
     lowered_by, unknown = (_said_once(_said_once(each, case), hcas) for each in (found.lowered_by, found.unknown))
-    return replace(found, lowered_by=lowered_by, unknown=unknown)
+    found = replace(found, lowered_by=lowered_by, unknown=unknown)
+    speeds = _speeds(case) if all(row.busbw is None for row in found.rows) else ()
+    if not speeds:
+        return found
+    at_most = _at_most(op, [part.ranks for part in case.values()], [speed / 8 for speed in speeds])
+    return replace(found, at_most=at_most, limited_by=f"one interface of {min(speeds):g} Gb/s")
+
+
+def _at_most(op: Op, ranks: Sequence[int], rates: Sequence[float]) -> float:
+    """Return the most bus bandwidth that any algorithm reaches; by node, its ranks and the GB/s of its interface.
+
+    What a node sends or receives of each byte: all that its ranks have not, of a gather; what it has for others, of an
+    all-to-all. Of an all-reduce it is one byte, and 2(n-1) of all n nodes together; else one.
+    """
+    world, nodes = sum(ranks), list(zip(ranks, rates, strict=True))
+    if op in (Op.ALL_GATHER, Op.REDUCE_SCATTER):
+        time = max((world - own) / world / rate for own, rate in nodes)
+    elif op is Op.ALL_TO_ALL:
+        time = max(own * (world - own) / world / rate for own, rate in nodes)
+    else:
+        time = 1 / min(rates)
+    if op is Op.ALL_REDUCE:
+        time = max(time, 2 * (len(nodes) - 1) / sum(rates))
+    return op.bus_factor(world) / time
+
+
+def _speeds(case: Case) -> tuple[float, ...]:
+    """Return the Gb/s of each node, where data leaves each of them by one interface; () if not, or one is unknown."""
+    domains = domains_of([(name, part.hardware, part.version) for name, part in case.items()])
+    if domains.count or any(part.plugin for part in case.values()):
+        return ()
+    speeds = [
+        {nic.name: nic.speed for nic in part.hardware.nics.interfaces}.get(part.interface)
+        if part.hardware.nics
+        else None
+        for part in case.values()
+    ]
+    known = tuple(speed / 1000 for speed in speeds if speed)
+    return known if len(known) == len(speeds) else ()
 
 
 _WORD = re.compile(r"[\w.-]+")

@@ -50,7 +50,10 @@ def _nics(prediction: Prediction) -> Iterator[str]:
 def _operation(one: OpPrediction) -> Iterator[str]:
     largest = max(one.rows, key=lambda row: row.size)
     limit = f", limited by {one.limited_by}" if one.limited_by else ""
-    yield f"{one.op.value}: {_speed(largest)} at {size(largest.size)}{limit}" if largest.busbw else f"{one.op.value}:"
+    if largest.busbw:
+        yield f"{one.op.value}: {_speed(largest)} at {size(largest.size)}{limit}"
+    else:
+        yield f"{one.op.value}:{'' if one.at_most is None else f' at most {one.at_most:.3g} GB/s{limit}'}"
     yield from (f"  lowered by {why}" for why in one.lowered_by)
     if any(row.busbw is not None or row.algorithm for row in one.rows):
         yield from (f"  {line}" for line in aligned((_HEADS, *map(_cells, one.rows)), left=0))

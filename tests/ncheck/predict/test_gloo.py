@@ -98,6 +98,8 @@ def test_a_speed_that_is_not_known_or_is_more_than_one_core_copies_is_not_guesse
     assert unknown.ops[0].unknown == ("the speed of eno1 of gpu[01-04] (cloud)",)
     assert fast.ops[0].unknown == ("how fast one core of gpu[01-04] copies: eno1 has 25 Gb/s",)
     assert [one.ops[0].rows[0].busbw for one in (unknown, fast)] == [None, None]
+    assert [one.ops[0].at_most for one in (unknown, fast)] == [None, 25 / 8]  # four ranks on four nodes
+    assert "\nall-reduce: at most 3.12 GB/s, limited by one interface of 25 Gb/s\n" in as_text(fast)
 
 
 def test_the_interface_that_gloo_is_told_to_use_counts() -> None:
@@ -132,6 +134,36 @@ def test_one_rank_on_each_of_two_nodes_has_a_known_bandwidth_by_nccls_sockets_an
     assert found.ops[0].rows[0].busbw == pytest.approx(TCP_OF_10)
     more = predict_cluster(changed(HEALTHY, EnvironmentFacts, sockets), (Op.ALL_REDUCE,), (2**30,), link_speed=10)
     assert more.ops[0].unknown[1:] == ("the bandwidth of sockets between more than two ranks",)
+    assert more.ops[0].at_most == pytest.approx(10 / 8 * 31 / 32 * 4 / 3)  # each node sends 2 x 3/4, a rank 2 x 31/32
+
+
+@pytest.mark.parametrize(("op", "rates", "at_most"), [
+    (Op.ALL_REDUCE, (25, 25), 25 / 8 * 2 * 3 / 4),
+    (Op.ALL_REDUCE, (25, 5), 5 / 8 * 2 * 3 / 4),  # the slow one has to send its sums
+    (Op.ALL_GATHER, (25, 25), 25 / 8 * 3 / 4 * 2),
+    (Op.ALL_TO_ALL, (25, 25), 25 / 8 * 3 / 4),  # 2 ranks x 2/4 of what each has
+    (Op.BROADCAST, (25, 5), 5 / 8),
+    (Op.SEND_RECV, (25, 25), 25 / 8),
+])  # fmt: skip
+def test_what_interfaces_let_through_at_most_is_said_of_each_operation(
+    op: Op, rates: tuple[int, int], at_most: float
+) -> None:
+    def rated(speed: int) -> Callable[[NicFacts], NicFacts]:
+        return lambda own: NicFacts(tuple(replace(nic, speed=1000 * speed) for nic in own.interfaces))
+
+    pair = ranks(CPUS, 2, "gpu01", "gpu02")
+    pair = changed(changed(pair, NicFacts, rated(rates[0]), "gpu01"), NicFacts, rated(rates[1]), "gpu02")
+    assert predict_cluster(pair, (op,), (2**30,)).ops[0].at_most == pytest.approx(at_most)
+
+
+def test_what_the_interfaces_let_through_is_no_limit_where_the_data_does_not_cross_them() -> None:
+    def elsewhere(own: EnvironmentFacts) -> EnvironmentFacts:
+        return replace(own, variables={"NCCL_IB_HCA": "=mlx5_9"})
+
+    found = predict_cluster(changed(HEALTHY, EnvironmentFacts, elsewhere, "gpu01"), (Op.ALL_REDUCE,), (2**33,))
+    assert [(one.rows[0].busbw, one.at_most) for one in found.ops] == [(None, None)]
+    alone = predict_cluster(ranks(CPUS, 2, "gpu01"), (Op.ALL_REDUCE,), (2**30,), link_speed=10)
+    assert [(one.rows[0].busbw, one.at_most) for one in alone.ops] == [(None, None)]
 
 
 @pytest.mark.parametrize("speed", ["0", "-1", "25G", "1e9", "nan", "inf", ""])
