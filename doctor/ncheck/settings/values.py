@@ -178,7 +178,7 @@ def sizes(value: object) -> tuple[int, ...]:
     values = value if isinstance(value, (list, tuple)) else (value,)
     parts = [part.strip() for text in values for part in str(text).split(",")]
     if not all(parts):
-        raise ValueError(f"{quoted(str(value))} lacks a size; write 8-1G, or 1M,64M,1G")
+        raise ValueError(f"{quoted(','.join(map(str, values)))} lacks a size; write 8-1G, or 1M,64M,1G")
     return tuple(sorted({size for part in parts for size in _range_of_sizes(part)}))
 
 

@@ -346,6 +346,7 @@ def test_without_rdma_nothing_is_said_of_the_choice(capsys: pytest.CaptureFixtur
     [
         (("--op", "all"), "--op: expected all-reduce"),
         (("--sizes", "big"), "--sizes: 'big' is not a size"),
+        (("--sizes", "1M,"), "--sizes: '1M,' lacks a size"),
         (("-o", "xml", "--from", str(RECORDED / "healthy-4x8-h100")), "-o: expected one of text, json, not 'xml'"),
         (("nodes.txt", "--from", "x"), "--from x names the nodes: remove nodes.txt"),
         (("--slurm", "--from", "x"), "--from x names the nodes: remove --slurm"),
