@@ -14,7 +14,8 @@ from ncheck.nccl.settings import release_of
 from ncheck.plan.hca import HCA, sort_ports
 from ncheck.plan.inputs import logged_in, rdma_everywhere
 from ncheck.predict.carriers import by_sockets, folded
-from ncheck.predict.prediction import LARGE, Case, Change, OpPrediction, Part, predicted
+from ncheck.predict.case import LARGE, Case, Part
+from ncheck.predict.prediction import Change, OpPrediction, predicted
 from ncheck.predict.releases import NEWEST
 from ncheck.topology.pcie_width import behind
 

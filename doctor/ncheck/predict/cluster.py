@@ -18,9 +18,10 @@ from ncheck.parity import nodes_by_value
 from ncheck.plan.inputs import unreachable
 from ncheck.predict import gloo
 from ncheck.predict.carriers import at_speed
+from ncheck.predict.case import Case, Part, parts_of
 from ncheck.predict.changes import changes_of
 from ncheck.predict.machine import without_gpudirect
-from ncheck.predict.prediction import Case, Part, Prediction, parts_of, predicted
+from ncheck.predict.prediction import Prediction, predicted
 from ncheck.predict.releases import CHECKED, rules_of
 from ncheck.probe.links.hardware import HARDWARE_FACTS
 

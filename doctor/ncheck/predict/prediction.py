@@ -11,22 +11,12 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 
-from ncheck.facts.environment import EnvironmentFacts
-from ncheck.facts.gpudirect import GpuDirectFacts
-from ncheck.facts.infiniband import HcaPort, InfinibandFacts
-from ncheck.facts.nccl import LoadedNcclFacts
-from ncheck.facts.net_plugin import NetPluginFacts
 from ncheck.hostlist import fold
 from ncheck.lazy_dataclass import dataclass
-from ncheck.model.cluster import Cluster
-from ncheck.model.fact import Absent, Unread
 from ncheck.model.op import Op
-from ncheck.nccl.hca import selected
-from ncheck.nccl.net_plugin import loaded
 from ncheck.nccl.settings import PlacedSetting, is_on, release_of
-from ncheck.plan.inputs import logged_in, slots_per_node
 from ncheck.predict import gloo
-from ncheck.predict.carriers import carriers_of
+from ncheck.predict.case import LARGE, Case, links_of, speeds_of
 from ncheck.predict.cost import (
     ALLOWED,
     NEAR_TO_FAR,
@@ -43,14 +33,10 @@ from ncheck.predict.cost import (
 from ncheck.predict.graphs import NOTHING, Machine, channels_of, graphs_of
 from ncheck.predict.machine import UnknownError, machine_of
 from ncheck.predict.releases import PAT, RING, TREE, Algorithm, Protocol, Rules, rules_of
-from ncheck.probe.expected import Expected, expected
-from ncheck.probe.links.algorithms import allows, settings_on
+from ncheck.probe.links.algorithms import allows
 from ncheck.probe.links.domains import domains_of
-from ncheck.probe.links.hardware import NodeHardware, hardware_of
-from ncheck.probe.node_result import Method, NodeResult, Stage, Step
-from ncheck.probe.results import Collective
+from ncheck.probe.node_result import Method
 
-Lines = tuple[str, ...] | Unread | Absent
 SOURCE = "https://github.com/NVIDIA/nccl (src/graph/tuning.cc, src/graph/search.cc)"
 
 
@@ -158,73 +144,6 @@ class Prediction:
         return not self.unreachable and all(row.busbw is not None for one in self.ops for row in one.rows)
 
 
-@dataclass(frozen=True)
-class Part:
-    """One node of a job: what it has, and what NCCL uses of it. `plugin`: the network plug-in, "" for NCCL's own.
-
-    `interface`: where data goes by sockets, the one that carries it, "" if there is no such one. `cpus`: it has no GPU.
-    """
-
-    hardware: NodeHardware
-    ranks: int
-    ports: tuple[HcaPort, ...]
-    version: str
-    direct: GpuDirectFacts | None = None
-    plugin: str = ""
-    tuner: str = ""
-    interface: str = ""
-    cpus: bool = False
-
-    @property
-    def nics(self) -> tuple[str, ...]:
-        """What carries data to other nodes, by name."""
-        return tuple(port.name for port in self.ports) or ((self.interface,) if self.interface else ())
-
-    def set(self, variable: str, value: str | None) -> Part:
-        """Return the same node with this variable in the environment; None: set nowhere."""
-        own = self.hardware.environment or EnvironmentFacts({}, {})
-        variables = {name: known for name, known in own.variables.items() if name != variable}
-        files = {path: _without(lines, f"{variable}=") for path, lines in own.files.items()}
-        if value is not None:
-            variables[variable] = value
-        return replace(self, hardware=replace(self.hardware, environment=EnvironmentFacts(variables, files)))
-
-    @property
-    def settings(self) -> Mapping[str, PlacedSetting]:
-        return settings_on(self.hardware)
-
-
-def _without(lines: Lines, start: str) -> Lines:
-    return tuple(line for line in lines if not line.startswith(start)) if isinstance(lines, tuple) else lines
-
-
-Case = Mapping[str, Part]
-
-
-def parts_of(cluster: Cluster, slots: int | None) -> tuple[Case, bool]:
-    """Return the nodes that were logged in to, and whether NCCL uses their HCAs."""
-    reached = logged_in(cluster)
-    known = {name: reached.known[name] for name in reached.names}
-    carriers = carriers_of(reached)
-    ranks = slots_per_node(reached, slots)
-    nccl, plugins = reached.facts(LoadedNcclFacts), reached.facts(NetPluginFacts)
-    direct, hcas = reached.facts(GpuDirectFacts), reached.facts(InfinibandFacts)
-    hardware = {name: hardware_of(facts) for name, facts in known.items()}
-    settings = {name: settings_on(own) for name, own in hardware.items()}
-    parts = {}
-    for name, own in hardware.items():
-        plugin = loaded(plugins[name], nccl.get(name)) if name in plugins else None
-        chosen = settings[name]["NCCL_IB_HCA"].value if "NCCL_IB_HCA" in settings[name] else ""
-        parts[name] = Part(
-            own, ranks[name], selected(chosen, hcas[name].ports) if carriers.rdma else (),
-            nccl[name].version if name in nccl and nccl[name].library == "NCCL" else "",
-            direct.get(name), plugin.described if plugin else "", plugins[name].tunes if name in plugins else "",
-            carriers.interfaces.get(name, ""), carriers.cpus,
-        )  # fmt: skip
-    return parts, carriers.rdma
-
-
-LARGE = 2**33  # bytes, at which the start-up no longer shows
 _MANY = 64  # nodes: with more it still shows at 1 GiB
 
 
@@ -234,7 +153,7 @@ def predicted(case: Case, op: Op, sizes: Sequence[int]) -> OpPrediction:
     hcas = {port.hca for part in case.values() for port in part.ports}
     lowered_by, unknown = (_said_once(_said_once(each, case), hcas) for each in (found.lowered_by, found.unknown))
     found = replace(found, lowered_by=lowered_by, unknown=unknown)
-    speeds = _speeds(case) if all(row.busbw is None for row in found.rows) else ()
+    speeds = speeds_of(case) if all(row.busbw is None for row in found.rows) else ()
     if not speeds:
         return found
     at_most = _at_most(op, [part.ranks for part in case.values()], [speed / 8 for speed in speeds])
@@ -257,21 +176,6 @@ def _at_most(op: Op, ranks: Sequence[int], rates: Sequence[float]) -> float:
     if op is Op.ALL_REDUCE:
         time = max(time, 2 * (len(nodes) - 1) / sum(rates))
     return op.bus_factor(world) / time
-
-
-def _speeds(case: Case) -> tuple[float, ...]:
-    """Return the Gb/s of each node, where data leaves each of them by one interface; () if not, or one is unknown."""
-    domains = domains_of([(name, part.hardware, part.version) for name, part in case.items()])
-    if domains.count or any(part.plugin for part in case.values()):
-        return ()
-    speeds = [
-        {nic.name: nic.speed for nic in part.hardware.nics.interfaces}.get(part.interface)
-        if part.hardware.nics
-        else None
-        for part in case.values()
-    ]
-    known = tuple(speed / 1000 for speed in speeds if speed)
-    return known if len(known) == len(speeds) else ()
 
 
 _WORD = re.compile(r"[\w.-]+")
@@ -330,20 +234,6 @@ def _bounded(size: int, busbw: float | None, case: Case, op: Op) -> Predicted:
     if busbw is None or size < (LARGE if len(case) > _MANY else 2**30):
         return Predicted(size)
     return Predicted(size, seconds=size * factor / busbw / 1e9, busbw=busbw)
-
-
-def links_of(case: Case, op: Op, method: Method = Method.NCCL) -> Expected:
-    """Return what the links carry: what a bandwidth test is held to."""
-    nodes, ranks = tuple(case), tuple(part.ranks for part in case.values())
-    step = Step(1, Stage.ALL if len(nodes) > 1 else Stage.INSIDE, method, nodes, ranks, (LARGE,), op=op)
-    results = {
-        name: NodeResult(step, (), part.nics, version=part.version, used=_used(part)) for name, part in case.items()
-    }
-    return expected(Collective(step, results, (), ()), {name: part.hardware for name, part in case.items()})
-
-
-def _used(part: Part) -> tuple[str, ...]:
-    return (f"NET/{part.plugin}",) if part.plugin else () if part.ports else ("NET/Socket",)
 
 
 @dataclass(frozen=True)

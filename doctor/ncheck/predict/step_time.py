@@ -15,7 +15,8 @@ from ncheck.model.cluster import Cluster
 from ncheck.parity import nodes_by_value
 from ncheck.plan.inputs import unreachable
 from ncheck.predict.carriers import at_speed
-from ncheck.predict.prediction import LARGE, Case, parts_of, predicted
+from ncheck.predict.case import LARGE, Case, parts_of
+from ncheck.predict.prediction import predicted
 from ncheck.predict.training import Exchange, StepPrediction, Timed, TrainingRun, exchanges
 
 

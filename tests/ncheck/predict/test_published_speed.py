@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from ncheck.facts.pcie import PcieFacts
 from ncheck.facts.topology import TopologyFacts
-from ncheck.predict.prediction import Part, predicted
+from ncheck.predict.case import Part
+from ncheck.predict.prediction import predicted
 from ncheck.probe.links.hardware import NodeHardware
 
 from tests.ncheck.probe.machines import GIB, SAPPHIRE_RAPIDS, lanes
