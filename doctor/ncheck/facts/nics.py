@@ -290,6 +290,9 @@ def _by_pairing(link: ListedLink) -> Kind:
     return Kind.OTHER
 
 
+_FASTEST = 10_000_000  # Mb/s
+
+
 def _interface(link: ListedLink, links: Mapping[str, ListedLink], routes: tuple[str, ...]) -> Interface:
     name = link.name
     return Interface(
@@ -303,7 +306,7 @@ def _interface(link: ListedLink, links: Mapping[str, ListedLink], routes: tuple[
         driver=link.driver,
         pci=link.pci,
         numa=link.numa,
-        speed=link.speed,
+        speed=link.speed if 0 < (link.speed or 0) <= _FASTEST else None,  # old kernels show an unknown one as 2^32 - 1
         duplex=link.duplex,
         mac=link.mac,
         master=link.master,

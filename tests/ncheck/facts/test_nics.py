@@ -41,6 +41,11 @@ def test_every_word_of_an_interface_is_kept(answered: Answered) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(("shown", "speed"), [(10, 10), (800_000, 800_000), (0, None), (-5, None), (2**32 - 1, None)])
+def test_a_speed_that_no_nic_has_is_unknown(answered: Answered, shown: int, speed: int | None) -> None:
+    assert read(answered, link("enp59s0", 3, speed=shown, **WIRE))["enp59s0"].speed == speed
+
+
 @pytest.mark.parametrize(
     ("said", "kind"),
     [
