@@ -90,7 +90,7 @@ def at_speed(cluster: Cluster, speed: float | None) -> tuple[Cluster, tuple[str,
 def _said(shown: Mapping[str, Mapping[str, float | None]], speed: float) -> Iterator[str]:
     """Yield what is said of a speed that is named; `shown`: by node and NIC, what it shows."""
     if not any(shown.values()):
-        yield f"{NAMED} is not used: no NIC is known to carry data between the nodes"
+        yield f"{NAMED} is not used: which one NIC of each node carries the data is not known"
     nodes: dict[tuple[float | None, tuple[str, ...]], list[str]] = {}
     for node, rates in shown.items():
         for rate, names in nodes_by_value(rates).items():

@@ -109,7 +109,7 @@ def test_the_interface_that_gloo_is_told_to_use_counts() -> None:
     assert predict_cluster(told("eno1"), (Op.ALL_REDUCE,), (2**30,), link_speed=10).whole
     other = predict_cluster(told("ib0"), (Op.ALL_REDUCE,), (2**30,), link_speed=10)
     assert other.ops[0].unknown == ("which interface of gpu[01-04] TCP uses",)
-    assert other.notes == ("--link-speed is not used: no NIC is known to carry data between the nodes",)
+    assert other.notes == ("--link-speed is not used: which one NIC of each node carries the data is not known",)
 
 
 def test_a_named_speed_replaces_what_the_hcas_show_and_says_so() -> None:
