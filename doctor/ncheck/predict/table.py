@@ -56,7 +56,9 @@ def _operation(one: OpPrediction) -> Iterator[str]:
         yield f"{one.op.value}:{'' if one.at_most is None else f' at most {one.at_most:.3g} GB/s{limit}'}"
     yield from (f"  lowered by {why}" for why in one.lowered_by)
     if any(row.busbw is not None or row.algorithm for row in one.rows):
-        yield from (f"  {line}" for line in aligned((_HEADS, *map(_cells, one.rows)), left=0))
+        columns = zip(_HEADS, *map(_cells, one.rows), strict=True)
+        known = [column for column in columns if set(column[1:]) != {_UNKNOWN}]
+        yield from (f"  {line}" for line in aligned(tuple(zip(*known, strict=True)), left=0))
     yield from (f"  unknown: {what}" for what in one.unknown)
 
 

@@ -16,7 +16,9 @@ from ncheck.model.fact import Absent
 from ncheck.model.op import Op
 from ncheck.pipeline import look_again
 from ncheck.predict.cluster import FACTS, predict_cluster
+from ncheck.predict.step_time import predict_step
 from ncheck.predict.table import as_text
+from ncheck.predict.training import training_run
 
 RECORDED = Path(__file__).parents[3] / "fixtures" / "healthy-4x8-h100"
 HEALTHY = look_again(str(RECORDED), FACTS)
@@ -80,16 +82,27 @@ def test_of_clouds_the_speed_is_named_and_small_messages_are_unknown() -> None:
 NICs on gpu[01-04]: eno1
 
 all-reduce: 0.294 GB/s at 1 GiB, limited by TCP over one interface of 2.5 Gb/s
-    size  algorithm  protocol  channels    time       busbw
-   1 MiB       Ring         -         -       -           -
-  64 MiB       Ring         -         -  343 ms  0.294 GB/s
-   1 GiB       Ring         -         -  5.48 s  0.294 GB/s
+    size  algorithm    time       busbw
+   1 MiB       Ring       -           -
+  64 MiB       Ring  343 ms  0.294 GB/s
+   1 GiB       Ring  5.48 s  0.294 GB/s
   unknown: the start-up of small messages by TCP
 
 note: eno1 on gpu[01-04]: 2.5 Gb/s by --link-speed, as it shows no speed
 rules: https://github.com/pytorch/gloo (gloo/allreduce.cc, gloo/alltoall.cc)
 """
     )
+
+
+def test_groups_of_one_node_share_its_interface() -> None:
+    """Two groups of four ranks, one on each node: 4 layers of 250 MB of 16-bit gradients, by half of 10 Gb/s each."""
+    run = training_run("params=1000M,layers=4,hidden=4096,seq=1024,dp=4,tp=2")
+    step = predict_step(ranks(CPUS, 2), run, None, None, 10)
+    gradients = next(one for one, each in zip(step.timed, step.exchanges, strict=True) if each.group.name == "dp")
+    assert gradients.seconds == pytest.approx(4 * 250e6 * 2 * 3 / 4 / (TCP_OF_10 / 2 * 1e9))
+    assert gradients.limited_by == "TCP over one interface of 10 Gb/s, shared by 2 groups"
+    assert [one.unknown for one in step.timed if one.seconds is None] == ["how fast ranks of one node copy"]
+    assert step.notes[0] == "eno1 on gpu[01-04]: 10 Gb/s by --link-speed, as it shows no speed"
 
 
 def test_a_speed_that_is_not_known_or_is_more_than_one_core_copies_is_not_guessed() -> None:
