@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import faults
+from .command import Run
 from .hosts import Lab
 from .layers import compiled
 from .node import Node
@@ -87,6 +88,14 @@ def fault(
         return block
 
     return register
+
+
+def held(run: Run, fault: str) -> None:
+    """Hold what was said to the truth of a fault."""
+    truth = FAULTS[fault].truth
+    wrong = truth.wrong(run.report["diagnoses"])
+    assert not wrong, f"{wrong}: {run.report}"
+    assert run.exit_code == (1 if truth.causes else 0)
 
 
 NOBODY = Truth()

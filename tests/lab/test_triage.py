@@ -12,22 +12,33 @@ import pytest
 from tests.skips import cannot
 
 from .hosts import Lab
-from .job_faults import FAULTS
+from .job_faults import FAULTS, drop, held
 from .promises import nothing_left
-from .running_jobs import triaged
+from .running_jobs import Job, running, triaged
 
 pytestmark = pytest.mark.slow
 
-MADE = ("healthy", "lock", "two-way-loss", "other-master-port")  # test_watch.py makes others
 
-
-@pytest.mark.parametrize("name", MADE)
-def test_the_cause_the_rank_and_the_node_are_named(triage_lab: Lab, name: str) -> None:
+@pytest.fixture(autouse=True)
+def torch() -> None:
     if not find_spec("torch") or not shutil.which("py-spy", path=str(Path(sys.executable).parent)):
         cannot("torch and py-spy are not installed beside the tests: make test TORCH=1")
-    fault = FAULTS[name]
-    with fault.job(triage_lab), nothing_left(triage_lab):
+
+
+@pytest.mark.parametrize("name", ["lock", "other-master-port"])  # test_watch.py makes others
+def test_the_cause_the_rank_and_the_node_are_named(triage_lab: Lab, name: str) -> None:
+    with FAULTS[name].job(triage_lab), nothing_left(triage_lab):
         run = triaged(triage_lab)
-    wrong = fault.truth.wrong(run.report["diagnoses"])
-    assert not wrong, f"{wrong}: {run.report}"
-    assert run.exit_code == (1 if fault.truth.causes else 0)
+    held(run, name)
+
+
+def test_nodes_between_which_nothing_passes_are_named_and_nobody_is_before(triage_lab: Lab) -> None:
+    first, second, *_ = triage_lab.nodes
+    with running(triage_lab, Job()) as job, nothing_left(triage_lab):
+        healthy = triaged(triage_lab)
+        drop(first, second)
+        drop(second, first)
+        job.await_stillness()
+        lost = triaged(triage_lab)
+    held(healthy, "healthy")
+    held(lost, "two-way-loss")

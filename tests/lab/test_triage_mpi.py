@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from .command import Run
 from .hosts import Lab
-from .job_faults import FAULTS
+from .job_faults import FAULTS, held
 from .promises import nothing_left
 from .running_jobs import Job, running, triaged
 
 pytestmark = pytest.mark.slow
-
-
-def held(run: Run, fault: str) -> None:
-    """Hold what was said to the truth of a fault."""
-    truth = FAULTS[fault].truth
-    wrong = truth.wrong(run.report["diagnoses"])
-    assert not wrong, f"{wrong}: {run.report}"
-    assert run.exit_code == (1 if truth.causes else 0)
 
 
 def test_a_rank_that_is_stopped_is_named_with_its_node_and_nobody_is_before(triage_lab: Lab) -> None:
