@@ -24,7 +24,8 @@ from datetime import timedelta
 from pathlib import Path
 
 warnings.simplefilter("ignore")  # torch misses numpy, and says so
-gc.disable()  # a tenth of what torch's import takes
+gc.disable()  # a tenth of what torch's import takes, and these are another
+sys.modules.update(dict.fromkeys(("numpy", "pynvml")))  # type: ignore[arg-type]  # None: not installed
 
 import torch  # noqa: E402
 from torch import distributed  # noqa: E402

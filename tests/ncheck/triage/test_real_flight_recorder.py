@@ -21,7 +21,8 @@ SIZE = 3
 
 # One process imports torch, and forks the ranks of every job: they dump when all have come as far as they will.
 PROGRAM = """
-import multiprocessing, os, pickle, sys, time
+import gc, multiprocessing, os, pickle, sys, time
+gc.disable()
 import torch
 import torch._dynamo  # the first dump would import it, in each rank
 import torch.distributed as dist

@@ -48,6 +48,8 @@ if __name__ == "__main__":
         dist.all_reduce(batch)
 """
 TRAINS = """
+import ctypes
+libc = ctypes.CDLL(None)
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(100, 100))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 said = False
@@ -57,6 +59,7 @@ while True:
     optimizer.step()
     optimizer.zero_grad()
     dist.all_reduce(loss.detach())
+    libc.usleep(20000)  # as for a GPU
     if not said:
         said = True
         here()
@@ -78,7 +81,8 @@ dist.barrier()
 """
 # It imports torch once, and forks a rank for each line that it reads: a script, its variables, and where it writes.
 FORKS = """
-import json, os, signal, sys
+import gc, json, os, signal, sys
+gc.disable()
 import torch, torch._dynamo, torch.distributed, torch.utils.data
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 for line in sys.stdin:
