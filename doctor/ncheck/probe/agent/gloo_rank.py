@@ -23,6 +23,7 @@ every partial sum exactly, and a missing or misplaced part is found. Where nothi
 position of its own. A reduce-scatter is not measured: torch makes one over gloo of an all-reduce.
 """
 
+import gc
 import json
 import os
 import socket
@@ -62,6 +63,7 @@ def send(**message: object) -> None:
 
 def main(arguments: "Dict[str, str]") -> None:
     warnings.simplefilter("ignore")  # torch warns if numpy is missing
+    gc.disable()  # it takes a tenth of the import, and would halt a rank while it is measured
     import torch
 
     send(version=str(torch.__version__), path=torch.__file__)
@@ -147,19 +149,22 @@ class Rank:
         send(step="first all-reduce", first=time.monotonic())
         self.agreed("")
         for size, wanted in ladder(self.sizes):
-            why = self.agreed(self.reason_against(size))
+            requested = min(other for other in self.sizes if other >= size)
+            why = self.agreed(self.reason_against(size, requested))
             if why:
-                smallest = min(other for other in self.sizes if other >= size)
-                send(note="left out from {} bytes on: {}".format(smallest, why))
+                send(note="left out from {} bytes on: {}".format(requested, why))
                 break
             send(step="{} of {} bytes".format(self.op, size))
             self.measure(size, wanted=wanted)
         self.distributed.barrier()  # a rank that ends closes its connections
         send(done=True)
 
-    def reason_against(self, size: int) -> str:
-        """Return why this size should be left out, "" if not; the first one only for lack of memory."""
-        if size * COPIES > free_memory():
+    def reason_against(self, size: int, requested: int) -> str:
+        """Return why this size should be left out, "" if not; the first one only for lack of memory.
+
+        It may be one on the ladder to the size that was requested: without memory for that it is not needed.
+        """
+        if requested * COPIES > free_memory():
             return REASONS[2]
         known, seconds = self.last
         spent = known and seconds * max(1.0, size / max(known, SMALL)) * (self.few + 1) * SPENT

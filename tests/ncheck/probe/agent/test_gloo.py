@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -30,19 +32,39 @@ KIB = 1024
 Said = dict[str, Any]
 
 
-@pytest.fixture
-def torch() -> None:
-    """Skip where no torch is."""
+@contextmanager
+def two_agents() -> Iterator[tuple[Agent, Agent]]:
+    """Run two agents; skip where no torch is."""
     if not find_spec("torch"):
         cannot("torch is not installed beside the tests: make test TORCH=1")
-
-
-@pytest.fixture
-def agents() -> Iterator[tuple[Agent, Agent]]:
     both = Agent(python=sys.executable), Agent(python=sys.executable)
     yield both
     for agent in both:
         agent.bye()
+
+
+@pytest.fixture
+def agents() -> Iterator[tuple[Agent, Agent]]:
+    with two_agents() as both:
+        yield both
+
+
+@dataclass(frozen=True)
+class Met:
+    """Two agents whose children have torch, and a store of the first."""
+
+    agents: tuple[Agent, Agent]
+    meeting: Said
+    rounds: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    def steps(self, **changed: JsonValue) -> list[Said]:
+        return steps(self.agents, self.meeting, round=next(self.rounds), **changed)
+
+
+@pytest.fixture(scope="module")
+def met() -> Iterator[Met]:
+    with two_agents() as both:
+        yield Met(both, meet(both[0]))
 
 
 def meet(agent: Agent) -> Said:
@@ -73,11 +95,9 @@ def steps(agents: tuple[Agent, Agent], meeting: Said, **changed: JsonValue) -> l
     return [reply.value for reply in replies]  # type: ignore[misc]
 
 
-@pytest.mark.usefixtures("torch")
-def test_two_ranks_sum_and_verify_every_size_and_meet_again_at_the_same_store(agents: tuple[Agent, Agent]) -> None:
-    meeting = meet(agents[0])
-    for number in (1, 2):
-        for said in steps(agents, meeting, round=number):
+def test_two_ranks_sum_and_verify_every_size_and_meet_again_at_the_same_store(met: Met) -> None:
+    for _ in range(2):
+        for said in met.steps():
             assert [(row["size"], row["in_place"], row["wrong"]) for row in said["rows"]] == [
                 (8, True, 0), (256 * KIB, True, 0),
             ]  # fmt: skip
@@ -90,42 +110,34 @@ def test_two_ranks_sum_and_verify_every_size_and_meet_again_at_the_same_store(ag
             assert said["start"] > 0
 
 
-@pytest.mark.usefixtures("torch")
-def test_other_operations_move_and_verify_every_element(agents: tuple[Agent, Agent]) -> None:
-    meeting = meet(agents[0])
-    for number, (op, in_place) in enumerate(
-        (("all-gather", False), ("all-to-all", False), ("broadcast", True), ("send-recv", False)), 1
-    ):
-        for said in steps(agents, meeting, round=number, op=op, repeats=2):
+def test_other_operations_move_and_verify_every_element(met: Met) -> None:
+    for op, in_place in (("all-gather", False), ("all-to-all", False), ("broadcast", True), ("send-recv", False)):
+        for said in met.steps(op=op, repeats=2):
             assert [(row["size"], row["in_place"], row["wrong"]) for row in said["rows"]] == [
                 (8, in_place, 0), (256 * KIB, in_place, 0),
             ]  # fmt: skip
             assert said["failure"] is None
 
 
-@pytest.mark.usefixtures("torch")
-def test_sizes_that_there_is_no_time_or_memory_for_are_left_out_by_both(agents: tuple[Agent, Agent]) -> None:
-    meeting = meet(agents[0])
-    for said in steps(agents, meeting, sizes=[8, KIB], seconds=0.0):
+def test_sizes_that_there_is_no_time_or_memory_for_are_left_out_by_both(met: Met) -> None:
+    for said in met.steps(sizes=[8, KIB], seconds=0.0):
         told = [(row["size"], row["timing"]["repeats"]) for row in said["rows"]]
         assert (told, said["failure"]) == ([(8, 3)], None), "three of five repeats"
         assert said["log"] == ["left out from 1024 bytes on: there is no time for it"]
-    for said in steps(agents, meeting, sizes=[8, 2**50], round=2, seconds=1e6):
+    for said in met.steps(sizes=[8, 2**50], seconds=1e6):
         assert ([row["size"] for row in said["rows"]], said["failure"]) == ([8], None)
         assert said["log"] == [f"left out from {2**50} bytes on: there is no memory for it"]
 
 
-@pytest.mark.usefixtures("torch")
-def test_a_rank_that_waits_in_vain_is_ended_with_its_time(agents: tuple[Agent, Agent]) -> None:
-    meeting, before = meet(agents[0]), processes()
-    said: Any = agents[0].ask(asked(0, meeting, timeout=10.0)).value
+def test_a_rank_that_waits_in_vain_is_ended_with_its_time(met: Met) -> None:
+    before = processes()
+    said: Any = met.agents[0].ask(asked(0, met.meeting, round=next(met.rounds), timeout=10.0)).value
     assert said["rows"] == []
     assert (said["failure"]["rank"], said["failure"]["step"], said["failure"]["late"]) == (0, "init", True)
     assert processes() == before
-    assert [len(said["rows"]) for said in steps(agents, meeting, round=2)] == [2, 2]
+    assert [len(said["rows"]) for said in met.steps()] == [2, 2]
 
 
-@pytest.mark.usefixtures("torch")
 def test_only_the_store_listens_on_the_address_of_the_jobs_network_until_the_agent_ends(
     agents: tuple[Agent, Agent],
 ) -> None:
