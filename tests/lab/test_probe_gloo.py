@@ -11,7 +11,7 @@ from . import faults
 from .hosts import Lab
 from .probing import IDLE, met, named, probed, sent, told
 
-BY_GLOO = ("--probe", "gloo", "--python", sys.executable)
+BY_GLOO = ("--probe", "gloo", "--python", sys.executable, "--sizes", "1M,8M")
 MESH = "32768-60999"  # the ports that the kernel picks for listeners
 
 
