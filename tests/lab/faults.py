@@ -86,8 +86,9 @@ def change_host_key(node: Node) -> layers.Key:
 
 
 def start_up_file(node: Node, line: str) -> None:
-    """Make this the line of ~/.bashrc, which bash reads when it is sshd's child."""
-    node.write("/root/.bashrc", line + "\n")
+    """Add a line to ~/.bashrc, which bash reads when it is sshd's child."""
+    there = node.path("/root/.bashrc")
+    node.write("/root/.bashrc", (there.read_text() if there.exists() else "") + line + "\n")
 
 
 def login_shell(node: Node, shell: str) -> None:

@@ -34,8 +34,8 @@ def name_astray(node: Node, name: str, address: str) -> None:
 
 
 def name_first_astray(node: Node) -> None:
-    # The resolver sorts addresses, and this one shares more bits with 10.77.0.10 than 10.77.0.2 does.
-    assert node.name == "node10"
+    # The resolver sorts addresses, and this one shares more bits with 10.77.0.8 than 10.77.0.2 does.
+    assert node.name == "node08"
     node.sh("sed '1i 10.77.0.15 node02' /etc/hosts > /run/hosts; cat /run/hosts > /etc/hosts")
 
 
@@ -61,27 +61,29 @@ def few_ports_and_ray(node: Node) -> None:
 
 ROWS = (
     Row("a smaller MTU", "NC350", sh("ip link set eth0 mtu 1400")),
+    Row("RANK and VLLM_HOST_IP left over in a start-up file", "NC341 NC343 NC372", on(leave_rank),
+        "VLLM_HOST_IP=10.77.0.1, which is the address of node01", beside="a smaller MTU"),
     Row("rp_filter drops", "NC352 NC353", second_card),
     Row("few ephemeral ports, and Ray at a loopback address", "NC342 NC355", on(few_ports_and_ray),
         "Ray knows this node by 127.0.0.1, which leads every other node to itself"),
+    Row("a name that resolves to another address", "NC361", on(name_astray, "node03", "10.77.0.99"),
+        "node03 resolves to 10.77.0.99, which is not its address",
+        beside="few ephemeral ports, and Ray at a loopback address"),
     Row("small TCP buffers", "NC371",
         sh("sysctl -qw net.ipv4.tcp_rmem='4096 4096 4096' net.ipv4.tcp_wmem='4096 4096 4096'")),
+    Row("an own name that is loopback", "NC360", lambda _, node: name_astray(node, node.name, "127.0.1.1"),
+        beside="small TCP buffers"),
     Row("an active firewall", "NC358 NC311",
         on(faults.firewall, "iifname lo accept", "ct state established,related accept", "tcp dport 22 accept", "drop")),
-    Row("an own name that is loopback", "NC360", lambda _, node: name_astray(node, node.name, "127.0.1.1")),
-    Row("a name that resolves to another address", "NC361", on(name_astray, "node03", "10.77.0.99"),
-        "node03 resolves to 10.77.0.99, which is not its address"),
-    Row("RANK and VLLM_HOST_IP left over in a start-up file", "NC341 NC343 NC372", on(leave_rank),
-        "VLLM_HOST_IP=10.77.0.1, which is the address of node01"),
+    Row("connections reset", "NC310", on(faults.firewall, f"tcp dport {MESH} {faults.SYN} reject with tcp reset"),
+        "node07 cannot be reached on 10.77.0.0/24 by any node: refused; "),
     Row("a name that resolves first to a dead address", "NC339", on(name_first_astray),
         "node02 resolves to 10.77.0.15 (/etc/hosts, line 1), which does not answer and is no listed node's; "
         "10.77.0.2 answers"),
-    Row("connections reset", "NC310", on(faults.firewall, f"tcp dport {MESH} {faults.SYN} reject with tcp reset"),
-        "node11 cannot be reached on 10.77.0.0/24 by any node: refused; "),
     Row("connections dropped", "NC311", on(faults.firewall, f"tcp dport {MESH} {faults.SYN} drop"),
-        "node[06,12] cannot be reached on 10.77.0.0/24 by any node: no answer; "),
+        "node[06,09] cannot be reached on 10.77.0.0/24 by any node: no answer; "),
     Row("large packets lost", "NC314", on(faults.firewall, f"tcp dport {MESH} tcp sport {MESH} meta length > 600 drop"),
-        "large packets to node13 are lost on 10.77.0.0/24, from every other node: "
+        "large packets to node10 are lost on 10.77.0.0/24, from every other node: "
         "small packets pass (MTU 1500 at both ends"),
 )  # fmt: skip
 

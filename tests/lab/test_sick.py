@@ -75,7 +75,20 @@ def leave_rank(_lab: Lab, node: Node) -> None:
 # What a program prints in 1 GB, others tell.
 ROWS = (
     Row("programs that print no UTF-8", "NC002", print_no_utf_8, unknown="NC203 NC204 NC205 NC212 NC213 NC237"),
+    Row(
+        "a clock an hour ahead",
+        "NC603",
+        on(faults.shift_clock, "+1h"),
+        beside="programs that print no UTF-8",
+    ),
     Row("a start-up file that prints", "NC130", bashrc("echo Welcome to $HOSTNAME; printf '\\033[2J\\377\\376\\n'")),
+    Row(
+        "no libmpi",
+        "NC214",
+        sh("rm /usr/lib/*-linux-gnu/libmpi.so* /usr/lib/*-linux-gnu/openmpi/lib/libmpi.so*"),
+        unknown="NC210",
+        beside="a start-up file that prints",
+    ),
     Row("1 GB of nvidia-smi", "", on(faults.program, "nvidia-smi", "head -c 1G /dev/zero | tr '\\0' x")),
     Row("no python3", "NC125", on(faults.remove_python)),
     Row("a python3 that crashes", "NC125", on(faults.program, "python3", "kill -SEGV $$")),
@@ -87,16 +100,15 @@ ROWS = (
         during=sleeping_in_nvidia_smi,
     ),
     Row("full disks", "NC604 NC606 NC646", on(faults.fill_disks)),
-    Row("read-only disks", "NC607 NC609 NC610 NC611", on(faults.lock_disks)),
+    Row("read-only disks", "NC607 NC609 NC610 NC611", on(faults.lock_disks), beside="1 GB of nvidia-smi"),
     Row("a process in state D for good", "NC620 NC641", nothing, "in the kernel: cat", process_stuck),
     Row(
-        "no libmpi",
-        "NC214",
-        sh("rm /usr/lib/*-linux-gnu/libmpi.so* /usr/lib/*-linux-gnu/openmpi/lib/libmpi.so*"),
-        unknown="NC210",
+        "a rank without its launcher",
+        "NC633",
+        leave_rank,
+        "1 rank of an earlier job is still there",
+        beside="nvidia-smi hangs",
     ),
-    Row("a rank without its launcher", "NC633", leave_rank, "1 rank of an earlier job is still there"),
-    Row("a clock an hour ahead", "NC603", on(faults.shift_clock, "+1h")),
 )
 
 
@@ -116,7 +128,7 @@ def test_a_fault_is_named_and_costs_no_other_verdict(sick: Ward, run: Run, healt
     node = hold(sick, run, row)
 
     if row.codes != "NC125":  # without Python, all is unknown but the login
-        assert set(changed(run, healthy, node)) == row.failing | set(row.unknown.split())
+        assert set(changed(run, healthy, node)) == sick.failing_beside(row) | sick.unknown_beside(row)
 
 
 def test_the_others_are_whole_and_the_run_ends_in_exit_1(sick: Ward, run: Run, healthy: Run) -> None:

@@ -1,6 +1,7 @@
 """A ward: one lab in which each node but the first and the last ones has a fault, all seen by one run of ncheck.
 
-A fault is one row of a table. Faults that disturb other nodes need a lab of their own.
+A fault is one row of a table. Faults that have no code in common may share a node: each node costs a run as much as a
+fault of its own. Faults that disturb other nodes need a lab of their own.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Row:
 
     `says`: words of the finding of the first code. What `hurt` returns is entered, if it is a context manager, for as
     long as the ward is open; `during` makes what lasts for a run alone. `unknown`: codes that cannot be told there.
+    `beside`: the fault of an earlier row, on whose node this one is made, too.
     """
 
     fault: str
@@ -39,6 +41,7 @@ class Row:
     says: str = ""
     during: Callable[[Node], AbstractContextManager[None]] | None = None
     unknown: str = ""
+    beside: str = ""
 
     @property
     def failing(self) -> set[str]:
@@ -72,16 +75,28 @@ class Ward:
     rows: Sequence[Row]
 
     def node(self, fault: str) -> Node:
-        (number,) = (number for number, row in enumerate(self.rows, 1) if row.fault == fault)
-        return self.lab.nodes[number]
+        (row,) = (row for row in self.rows if row.fault == fault)
+        return self.lab.nodes[1 + beds(self.rows).index(row.beside or fault)]
 
     def name(self, row: Row) -> str:
         return self.node(row.fault).name
 
+    def beside(self, row: Row) -> list[Row]:
+        """Return the rows of the node of this one, itself among them."""
+        return [other for other in self.rows if (other.beside or other.fault) == (row.beside or row.fault)]
+
+    def failing_beside(self, row: Row) -> set[str]:
+        """Return the codes that should fail on the node of this row."""
+        return {code for other in self.beside(row) for code in other.failing}
+
+    def unknown_beside(self, row: Row) -> set[str]:
+        """Return the codes that should be unknown on the node of this row."""
+        return {code for other in self.beside(row) for code in other.unknown.split()}
+
     @property
     def whole(self) -> tuple[str, ...]:
         """The nodes without a fault."""
-        return self.lab.names[0], *self.lab.names[len(self.rows) + 1 :]
+        return self.lab.names[0], *self.lab.names[len(beds(self.rows)) + 1 :]
 
     def examined(self, *argv: str, waits: tuple[str, ...] = PATIENT, user: User = ROOT) -> Run:
         """Run ncheck over all nodes, to the promises of each run."""
@@ -101,6 +116,11 @@ class Ward:
         return {code: {self.name(row) for row in self.rows if code in row.failing} for code in codes}
 
 
+def beds(rows: Sequence[Row]) -> list[str]:
+    """Return the faults that have a node of their own, or were there first."""
+    return [row.fault for row in rows if not row.beside]
+
+
 @contextmanager
 def ward(
     rows: Sequence[Row], wiring: Wiring = ONE_NIC, whole: int = 2, prepare: Callable[[Ward], object] = id
@@ -108,8 +128,10 @@ def ward(
     """Run such a lab, with so many nodes without a fault; it may be prepared before the faults are made."""
     if why := why_not():
         cannot(why)
-    with hosts.lab(len(rows) + whole, wiring) as lab, ExitStack() as stack:
+    with hosts.lab(len(beds(rows)) + whole, wiring) as lab, ExitStack() as stack:
         made = Ward(lab, rows)
+        codes = [(made.name(row), code) for row in rows for code in row.failing]
+        assert len(codes) == len(set(codes)), "two faults of one node have a code in common"
         prepare(made)
         for row in rows:
             effect = row.hurt(lab, made.node(row.fault))
@@ -129,11 +151,11 @@ def findings(run: Run, node: str) -> list[dict[str, Any]]:
 
 
 def hold(ward: Ward, run: Run, row: Row) -> str:
-    """Hold a node to its row: these codes fail there and no other, and in these words. Return its name."""
+    """Hold a node to its rows: their codes fail there and no other, and in the words of this one. Return its name."""
     node = ward.name(row)
     failed = {code for code, nodes in run.failed().items() if node in nodes}
     reasons = {code: text for code, text in run.not_passed(node).items() if not text.startswith("skipped")}
-    assert failed == row.failing, reasons
+    assert failed == ward.failing_beside(row), reasons
     found = findings(run, node)
     assert row.failing <= {finding["code"] for finding in found}, found
     if row.says:
