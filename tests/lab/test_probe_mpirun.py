@@ -12,7 +12,8 @@ from .hosts import Lab
 from .layers import STANDINS, compiled
 from .promises import HANGS, PATIENT, eventually, nothing_left
 
-PROBE = ("nodes.txt", "-o", "json", "--select", "NC7", "--probe-time", "100", *PATIENT)  # 30 s for what hangs
+SMALL = ("--sizes", "1M")  # the bytes go at full speed, and how many they are says nothing here
+PROBE = ("nodes.txt", "-o", "json", "--select", "NC7", *SMALL, "--probe-time", "100", *PATIENT)  # 30 s for what hangs
 BY_MPIRUN = ("--probe", "nccl", "--probe-launcher", "mpirun")
 ALL = "all"
 
