@@ -44,13 +44,14 @@ def test_a_link_cut_in_the_middle_of_the_answers_is_named_over_both_transports(l
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_ncheck_ended_by_sigkill_leaves_no_process_and_no_file_on_any_host(lab: Lab, transport: str) -> None:
-    for node in lab.nodes:
+    nodes = lab.nodes[:2]
+    for node in nodes:
         faults.wait_in_nvidia_smi(node, seconds=600)
-    listing(lab, lab.names)
+    listing(lab, lab.names[:2])
 
     with nothing_left(lab):
         running = begin(lab, "nodes.txt", "-o", "json", "--transport", transport, *OF_GPUS, *PATIENT)
-        assert eventually(lambda: all(n.path(faults.CALLED).exists() for n in lab.nodes), wanted=True, seconds=60)
+        assert eventually(lambda: all(n.path(faults.CALLED).exists() for n in nodes), wanted=True, seconds=60)
         running.kill()
         running.process.communicate(timeout=60)
 
@@ -66,16 +67,17 @@ EXAMINE = """\
 
 def test_the_end_of_an_assistants_server_leaves_no_process_and_no_file_on_any_host(lab: Lab) -> None:
     pytest.importorskip("mcp")
-    for node in lab.nodes:
+    nodes = lab.nodes[:2]
+    for node in nodes:
         faults.wait_in_nvidia_smi(node, seconds=600)
-    listing(lab, lab.names)
+    listing(lab, lab.names[:2])
 
     with nothing_left(lab):
         running = begin(lab, "mcp", "nodes.txt", *OF_GPUS, *PATIENT)
         assert running.process.stdin
         running.process.stdin.write(EXAMINE)
         running.process.stdin.flush()
-        assert eventually(lambda: all(n.path(faults.CALLED).exists() for n in lab.nodes), wanted=True, seconds=60)
+        assert eventually(lambda: all(n.path(faults.CALLED).exists() for n in nodes), wanted=True, seconds=60)
         running.kill()
         running.process.communicate(timeout=60)
 
@@ -83,7 +85,7 @@ def test_the_end_of_an_assistants_server_leaves_no_process_and_no_file_on_any_ho
 def test_an_interrupt_reports_what_is_known_so_far(lab: Lab) -> None:
     node = lab.nodes[0]
     faults.wait_in_nvidia_smi(node, seconds=600)
-    listing(lab, lab.names)
+    listing(lab, lab.names[:2])
 
     with nothing_left(lab):
         running = begin(lab, "nodes.txt", "-o", "json", *OF_GPUS, *PATIENT, "--command-timeout", "200")
@@ -98,7 +100,7 @@ def test_an_interrupt_reports_what_is_known_so_far(lab: Lab) -> None:
 def test_the_deadline_ends_a_run_and_blames_no_node(lab: Lab) -> None:
     node = lab.nodes[0]
     faults.wait_in_nvidia_smi(node, seconds=600)
-    listing(lab, lab.names)
+    listing(lab, lab.names[:2])
 
     with nothing_left(lab):
         run = begin(lab, "nodes.txt", "-o", "json", *OF_GPUS, "--command-timeout", "300", "--deadline", "6").wait(HANGS)
