@@ -129,10 +129,12 @@ class Slurm:
                 self.tell("update", f"nodename={node.name}", "state=resume")
         self.allocate()
 
-    def begin(self, *argv: str, user: User = ROOT) -> Running:
-        """Start ncheck on the head as a shell in the allocation would."""
-        job = [f"SLURM_JOB_ID={self.job}", f"SLURM_JOB_NODELIST=node[01-{len(self.lab.nodes):02}]"]
-        return Running(self.lab, argv, user, "", [*job, f"SLURM_TASKS_PER_NODE=1(x{len(self.lab.nodes)})"])
+    def begin(self, *argv: str, user: User = ROOT, nodes: Sequence[str] = ()) -> Running:
+        """Start ncheck on the head as a shell in the allocation would, or in one of these nodes."""
+        nodes = nodes or self.lab.names
+        job = [f"SLURM_JOB_ID={self.job}", f"SLURM_JOB_NODELIST={','.join(nodes)}"]
+        return Running(self.lab, argv, user, "", [*job, f"SLURM_TASKS_PER_NODE=1(x{len(nodes)})"])
 
-    def ncheck(self, *argv: str, user: User = ROOT, waits: Sequence[str] = ()) -> Run:
-        return self.begin("check", "-o", "json", "--probe", "none", *waits, *argv, user=user).wait(HANGS)
+    def ncheck(self, *argv: str, user: User = ROOT, waits: Sequence[str] = (), nodes: Sequence[str] = ()) -> Run:
+        asked = ("check", "-o", "json", "--probe", "none", *waits, *argv)
+        return self.begin(*asked, user=user, nodes=nodes).wait(HANGS)
