@@ -78,7 +78,8 @@ def test_a_slow_host_is_named_after_it_met_two_beneath_its_slow_gpu_and_beside_o
     lab.nodes[2].write("/etc/standin-nccl", f"rate={RATE // 4}")
     for node in lab.nodes:  # a GPU that is tested alone needs more memory than one in an all-reduce of 1 MiB
         node.write("/etc/standin-cuda", f"devices=2,memory={1 << 30}{',host=0.4@1' if node is lab.nodes[2] else ''}\n")
-    run = probed(lab, "--sizes", "256K", "--select", "NC7", "--gpu-test", "quick", "--record", "recording/probed")
+    asked = ("--sizes", "256K", "--repeats", "3", "--select", "NC7", "--gpu-test", "quick")
+    run = probed(lab, *asked, "--record", "recording/probed")
     assert (codes(run)["NC701"], codes(run)["NC710"]) == (["node01"], ["node03"])
     assert {code: nodes for code, nodes in codes(run).items() if code.startswith("NC75")} == {"NC753": ["node03"]}
     assert (run.finding("NC710")["see"], run.finding("NC753")["see"]) == (["NC753"], [])
