@@ -17,12 +17,14 @@ from .promises import HANGS, PATIENT
 # From now on nobody can connect to this host but by ssh; and the rank dies as on a broken GPU.
 DIES = """nft add table inet deaf
 nft 'add chain inet deaf in { type filter hook input priority 0; }'
-nft add rule inet deaf in tcp dport 32768-60999 tcp flags '& (syn|ack)' == syn drop
+nft add rule inet deaf in tcp dport 32768-60999 tcp flags '& (syn|ack)' == syn reject with tcp reset
 """
 OF_GPU = """echo "$(hostname):77:80 [0] NCCL WARN Cuda failure 214 'uncorrectable ECC error encountered'"
 exit 1
 """
 LIVES = "echo step 1 loss 2\nexec sleep 1000\n"  # until mpirun ends it
+# What a launch must know, and who can be measured with whom: not how fast.
+SETTINGS = 'select = ["NC11", "NC2", "NC7"]\nsizes = "256K"\nrepeats = 1\n'
 # A host is lost, and srun says it in the words of Slurm 22.05; the second time all goes well.
 SRUN = """#!/bin/sh
 [ -e /run/tried ] && exit 0
@@ -42,7 +44,8 @@ def job(nodes: Iterable[Node], script: str) -> None:
 
 def launched(lab: Lab, *argv: str, nodes: int) -> command.Run:
     command.listing(lab, [f"{name} slots=1" for name in lab.names[:nodes]])
-    run = command.begin(lab, "launch", "nodes.txt", *PATIENT, *argv, "--", "sh", "/run/train.sh").wait(HANGS)
+    with lab.file_on_head("root/ncheck.toml", SETTINGS):
+        run = command.begin(lab, "launch", "nodes.txt", *PATIENT, *argv, "--", "sh", "/run/train.sh").wait(HANGS)
     for folder in set(re.findall(r"tmp/ncheck-launch-\w+", run.stderr)):  # the head has this machine's
         shutil.rmtree(lab.root / folder)
     return run
