@@ -11,7 +11,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from ncheck.history.entry import Entry, entry_of
-from ncheck.history.jobs import job_of
+from ncheck.history.jobs import job_of, nodes_of
 from ncheck.history.lemons import Suspect
 from ncheck.history.past import OF_PART, NodePast, past_of
 from ncheck.history.slower import FEWEST, NotCompared, Slower
@@ -43,11 +43,10 @@ def remembered(
     history = History(settings.history or "")
     entry = entry_of(report, kind, time, known)
     try:
-        job = _job_before(entry, history, settings.job_ended)
+        job, began = _job_before(entry, history, settings.job_ended)
         added = history.add(entry, settings.keep_days, live=time is None)
         entry = added or entry
-        if job and added:
-            history.add(replace(job, time=entry.time), settings.keep_days, live=True)
+        noted = job and added and history.add(replace(job, time=entry.time), settings.keep_days, live=True, began=began)
         runs = history.runs()
         until = [run for run in runs if run.time <= entry.time]
         past = past_of(until, history.spans())
@@ -62,7 +61,7 @@ def remembered(
     news = [f"{fold(nodes)}: {sentence}" for sentence, nodes in sentences.items()]
     news += slower_news(past.slower, past.not_compared)
     if settings.job_ended is not None:
-        news += _job_news(job, past.suspects, history.path) if job else (_NO_NOTE,)
+        news += _job_news(job, past.suspects, history.path, new=noted is not None) if job else (_NO_NOTE,)
     more = (
         [f"and {len(news) - MOST_NEWS} more: ncheck history --history {quote(history.path)}"]
         if len(news) > MOST_NEWS
@@ -134,19 +133,27 @@ _MOST_OTHERS = 3
 _NO_NOTE = "the job was not noted: the last run before it read no counters of its nodes that these can be compared with"
 
 
-def _job_before(entry: Entry, history: History, code: int | None) -> Entry | None:
-    """Return the note of the job that ended before this run, if one did."""
+def _job_before(entry: Entry, history: History, code: int | None) -> tuple[Entry | None, float]:
+    """Return the note of the job that ended before this run, if one did, and since when it may have run: after the
+    second in which a run saw its nodes before.
+    """
     if code is None:
-        return None
-    return job_of(entry, history.spans() if Path(history.path).exists() else (), code)
+        return None, 0.0
+    spans = history.spans() if Path(history.path).exists() else ()
+    job = job_of(entry, spans, code)
+    nodes = set(nodes_of(job)) if job else set()
+    return job, max((one.last for one in spans if one.kept.node in nodes), default=0.0) + 1.0
 
 
-def _job_news(job: Entry, found: Sequence[Suspect], path: str) -> Iterator[str]:
+_NOTED = "the job that ended is noted already, by its ranks (history= of ncheck.preflight, or --history of ncheck.hook)"
+
+
+def _job_news(job: Entry, found: Sequence[Suspect], path: str, *, new: bool) -> Iterator[str]:
     every, *grown = job.figures
     shown = [f"{one.nodes[0]} {one.place} {one.value:.0f}" for one in grown[:_MOST_OTHERS]]
     more = f" and {len(grown) - len(shown)} more links" if len(grown) > len(shown) else ""
     counted = f"errors since the run before: {', '.join(shown)}{more}" if shown else "no link counted errors since then"
-    yield f"{fold(every.nodes)}: a job ended with {job.exit_code}; {counted}"
+    yield f"{fold(every.nodes)}: a job ended with {job.exit_code}; {counted}" if new else _NOTED
     for one in found:
         if one.stands_out:
             node, link = one.link

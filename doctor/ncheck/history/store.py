@@ -13,7 +13,7 @@ import sqlite3
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
@@ -22,7 +22,7 @@ from typing import Any
 
 from ncheck.errors import NcheckError
 from ncheck.files import followed
-from ncheck.history.entry import STATES, Entry, Figure, Kept, Seen
+from ncheck.history.entry import JOB, LINKS, STATES, Entry, Figure, Kept, Seen
 from ncheck.hostlist import fold, unfold
 from ncheck.lazy_dataclass import dataclass
 from ncheck.text import printable
@@ -78,16 +78,19 @@ class History:
         with self._open(new=True) as base, base:
             base.execute("BEGIN IMMEDIATE")
 
-    def add(self, entry: Entry, keep_days: int, *, live: bool = False) -> Entry | None:
+    def add(self, entry: Entry, keep_days: int, *, live: bool = False, began: float | None = None) -> Entry | None:
         """Add a run, and remove what is too old. Return it as it was added; None if it is there already.
 
         A run is known by its time and its nodes. A `live` one is never there already: where another one has its time,
-        it gets the next free millisecond.
+        it gets the next free millisecond. `began`: of the note of a job, since when it may have run. A newer note of
+        one of its nodes is of the same job, whose ranks and whose launcher both make one.
         """
         if not 0 <= entry.time <= _LATEST:
             raise HistoryError(f"the run has no valid time ({entry.time:g} s since 1970)")
         with self._open(new=True) as base, base:
             base.execute("BEGIN IMMEDIATE")
+            if began is not None and _noted(base, entry, began):
+                return None
             lists = [fold(entry.of(state)) for state in STATES]
             nodes = fold(sorted(chain.from_iterable(entry.nodes.values())))
             same = "SELECT 1 FROM run WHERE time = ? AND nodes = ?"
@@ -251,6 +254,24 @@ def _on_network(path: Path) -> bool:
 
     on = mount_of(str(path.absolute()), own_mounts())
     return bool(on and on["network"])
+
+
+def _noted(base: sqlite3.Connection, job: Entry, began: float) -> bool:
+    """Return whether the file has a note of one of the job's nodes that is newer than `began`.
+
+    Ranks call a node by its host name, and a launcher as its list does: the file has both names.
+    """
+    own: dict[str, set[str]] = {}
+    for node, _, _, host, *_ in _rows(base, "kept", "ssssstt", "WHERE kind = 'host'"):
+        own.setdefault(node, {node}).add(host)
+
+    def called(nodes: Iterable[str]) -> set[str]:
+        return set(chain.from_iterable(own.get(node, (node,)) for node in nodes))
+
+    ours, names = called(chain.from_iterable(one.nodes for one in job.figures)), _Names()
+    newer = _rows(base, "run", "itssssisssss", f"WHERE kind = '{JOB}' AND time > {began!r}")
+    figures = chain.from_iterable(_rows(base, "figure", "isssfsF", f"WHERE run = {run}") for run, *_ in newer)
+    return any(what == LINKS and ours & called(names.unfolded(nodes)) for _, nodes, _, what, *_ in figures)
 
 
 def _prune(base: sqlite3.Connection, keep_days: int) -> None:

@@ -114,6 +114,7 @@ class JobNote:
         self.settings = replace(settings, deadline=_SECONDS, connect_timeout=_SECONDS)
         self.history, self.nodes, self.engine = History(path), nodes, engine
         self.history.prepare()
+        self.began = time.time()
         self.before = self._look()
 
     def ended(self, job: JobEnded, node: str) -> None:
@@ -129,7 +130,7 @@ class JobNote:
         if job.rank is not None:
             first = Figure((node,), f"rank {job.rank}", FAILED_FIRST, float(job.code), "exit code")
             note = replace(note, figures=(*note.figures, first))
-        self.history.add(note, self.settings.keep_days, live=True)
+        self.history.add(note, self.settings.keep_days, live=True, began=self.began)
 
     def _look(self) -> tuple[Kept, ...]:
         """Return what the links and GPUs of the nodes that answer have counted."""

@@ -25,6 +25,7 @@ from ncheck.triage.diagnosis_history import kept
 from ncheck.triage.logs import examine_logs
 
 from tests.ncheck.cli.test_launch import GLIBC, HEEDING, NCHECK, SECONDS, Screen, environ, launched, stand_in
+from tests.ncheck.hook.ranks import job
 
 pytestmark = pytest.mark.slow
 
@@ -84,6 +85,33 @@ def test_a_job_that_is_started_once_is_noted_too(environ: dict[str, str], tmp_pa
     assert (done.returncode, tries(tmp_path), runs.count((JOB, 7)), len(runs)) == (7, 1, 1, 3)
     assert done.stdout.endswith("out\n")
     assert sentences(done) == []  # none of a try
+
+
+# Start a rank with the hook, let it fail, and ask how it ended once its watcher has noted that.
+WITH_HOOK = """
+import os, subprocess, sys, time
+from ncheck.history.entry import JOB
+from ncheck.history.store import History
+argv = [sys.executable, "-m", "ncheck.hook", "--history", "h.db", "--select", "NC8", "train.py"]
+rank = subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+assert "will be noted" in rank.stderr.readline()
+rank.stdin.close()
+os.waitid(os.P_PID, rank.pid, os.WEXITED | os.WNOWAIT)
+while not any(run.kind == JOB for run in History("h.db").runs()):
+    time.sleep(0.05)
+sys.exit(rank.wait())
+"""
+
+
+def test_a_job_whose_ranks_note_it_is_noted_once(environ: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import sys; sys.stdin.read(); sys.exit(5)")
+    (tmp_path / "start.py").write_text(WITH_HOOK)
+    stand_in(tmp_path, f"cd {tmp_path}; exec {sys.executable} start.py")
+    path = str(tmp_path / "h.db")
+    done = launched({**environ, **job(1, RANK="0")}, "--history", path, "--", "train")
+    (note,) = [run for run in History(path).runs() if run.kind == JOB]
+    assert (done.returncode, note.exit_code, note.figures[-1].place) == (5, 5, "rank 0")
+    assert "\nncheck: history: the job that ended is noted already, by its ranks (" in done.stderr
 
 
 def test_three_tries_with_one_root_are_enough_and_the_end_is_the_last_ones(

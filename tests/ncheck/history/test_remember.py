@@ -116,18 +116,20 @@ def test_a_job_that_ended_is_noted_with_the_links_that_counted_since_the_run_bef
     tmp_path: Path, ncheck: Ncheck
 ) -> None:
     path = tmp_path / "cluster.db"
-    folders = [Path(recorded(tmp_path / f"r{at}", "healthy-4x8-h100", at)) for at in range(2)]
+    folders = [Path(recorded(tmp_path / f"r{at}", "healthy-4x8-h100", at)) for at in range(3)]
     file = folders[1] / "gpu03.json"
     file.write_text(file.read_text().replace('"link_downed": 1', '"link_downed": 4', 1))
     _, first = ncheck("replay", folders[0], "--history", path, "--job-ended", 0)
     _, second = ncheck("replay", folders[1], "--history", path, "--job-ended", 137)
     assert [one.partition(":")[0] for one in news(first)] == ["the job was not noted"]
     assert news(second)[-1] == "gpu[01-04]: a job ended with 137; errors since the run before: gpu03 mlx5_0:1 3"
+    _, third = ncheck("replay", folders[2], "--history", path, "--job-ended", 0)
+    assert news(third)[-1] == "gpu[01-04]: a job ended with 0; no link counted errors since then"
     shown = json.loads(ncheck("history", "--history", path, "-o", "json")[1])
     assert [(one["link"], one["failed"], one["stands_out"]) for one in shown["suspects"]] == [
         (["gpu03", "mlx5_0:1"], 1, False)
     ]
-    assert len(shown["runs"]) == 2
+    assert len(shown["runs"]) == 3
     _, unkept = ncheck("replay", folders[1], "--job-ended", 1)
     assert news(unkept) == ["the job was not noted: --job-ended needs --history FILE"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 
 import pytest
-from ncheck.history.entry import Entry, Figure, Kept, Seen
+from ncheck.history.entry import JOB, LINKS, Entry, Figure, Kept, Seen
 from ncheck.history.store import History, HistoryError, Span
 
 DAY = 86_400.0
@@ -49,6 +49,25 @@ def test_a_live_run_is_added_whatever_other_run_its_second_has(tmp_path: Path) -
     assert history.runs() == tuple(replace(one, kept=()) for one in added if one)
     assert {(one.first, one.last) for one in history.spans()} == {(RUN.time, RUN.time + 0.001 + 0.001)}
     assert history.add(later(0, kind="replay"), 90) is None  # the recording of one of them
+
+
+def test_a_job_that_ranks_and_launcher_note_is_noted_once(tmp_path: Path) -> None:
+    """The first note counts. Ranks may call a node by its host name; a job before or of other nodes is another one."""
+    history = History(str(tmp_path / "cluster.db"))
+    history.add(later(0, kept=(Kept("10.0.0.3", "host", "", "gpu03"),)), 90)
+
+    def add(nodes: tuple[str, ...], ended: float, began: float) -> bool:
+        note = Entry(RUN.time + ended, JOB, exit_code=1, figures=(Figure(nodes, "", LINKS, 8.0, "job"),))
+        return history.add(note, 90, live=True, began=RUN.time + began) is not None
+
+    assert [
+        add(("gpu02", "gpu03"), ended=60.5, began=5.25),  # by its ranks
+        add(("10.0.0.2", "10.0.0.3"), ended=61, began=1),  # the same, by its launcher
+        add(("10.0.0.3",), ended=90, began=62),  # the next job
+        add(("gpu03",), ended=90.5, began=63.75),
+        add(("gpu04",), ended=95, began=1),
+    ] == [True, False, True, False, True]
+    assert [(one.time - RUN.time, one.kind) for one in history.runs()][1:] == [(60.5, JOB), (90, JOB), (95, JOB)]
 
 
 def test_runs_that_are_too_old_go_with_all_that_only_they_saw(tmp_path: Path) -> None:
