@@ -121,13 +121,11 @@ def with_note(command: LaunchCommand, nodes: tuple[Node, ...], settings: Setting
 def _last_end(settings: Settings, limits: Limits, place: Place, folder: Path, files: tuple[int, int]) -> JobEnd:
     """Run one try after the other, and return the end of the last one."""
     tries, end = list[Try](), JobEnd(EXIT_FINDINGS)
+    noting = settings.job_ended  # the exit code of the job that ended before the next check, which notes it
     while True:
         # Later on nobody is left out without proof.
-        own = replace(
-            settings, program=place.program, drop_bad=settings.drop_bad and not tries,
-            job_ended=None if tries else settings.job_ended,
-        )  # fmt: skip
-        report = checked(own, place.nodes)
+        own = replace(settings, program=place.program, drop_bad=settings.drop_bad and not tries, job_ended=noting)
+        report, noting = checked(own, place.nodes), None
         if report.interrupted:
             say("interrupted: nothing was started")
             return JobEnd(report.exit_code)
@@ -145,8 +143,12 @@ def _last_end(settings: Settings, limits: Limits, place: Place, folder: Path, fi
             kept = f"its output: ncheck triage --logs {shlex.quote(str(log))}"
             kept = kept if log.exists() else f"its output was removed from {log}"
             say(f"try {len(tries)} failed ({end.shown}); {kept}")
-            interrupted = _noted(end, place.nodes, own)
-            action: Again | End | JobEnd | None = interrupted or _decided(tries, limits, place, settings)
+            names, spares = (tuple(node.name for node in nodes) for nodes in (place.nodes, place.spares))
+            action: Again | Prove | End | JobEnd | None = next_action(tries, limits, spares)
+            if isinstance(action, Again) and action.nodes == names:
+                noting = _to_note(end, settings)
+            else:
+                action = _noted(end, place.nodes, own) or _decided(tries, limits, place, settings)
         else:
             action = _around_bad(report, tries, limits, place)
         if isinstance(action, JobEnd):
@@ -193,14 +195,20 @@ def _job_ended(command: LaunchCommand, log: Log | None, files: tuple[int, int]) 
         resource.setrlimit(resource.RLIMIT_NOFILE, raised)
 
 
+def _to_note(end: JobEnd, settings: Settings) -> int | None:
+    """Return the exit code that is to be noted, if one is."""
+    return None if settings.history is None or end.signalled or end.unread else end.exit_code
+
+
 def _noted(end: JobEnd, nodes: tuple[Node, ...], settings: Settings) -> JobEnd | None:
     """Note in the history how the job ended, as --job-ended does. Return the end, where that was interrupted.
 
     All its nodes are asked, also one that loses its place now. Who ended the job waits for nothing more.
     """
-    if settings.history is None or end.signalled or end.unread:
+    code = _to_note(end, settings)
+    if code is None:
         return None
-    own = replace(settings, job_ended=end.exit_code, drop_bad=False, good_nodes=None, bad_nodes=None)
+    own = replace(settings, job_ended=code, drop_bad=False, good_nodes=None, bad_nodes=None)
     found = examined(own, observer_for(sys.stderr, os.environ, own.longest), nodes)
     say_news(found)
     return JobEnd(found.exit_code) if found.interrupted and end.code else None
