@@ -15,6 +15,7 @@ from ncheck.model.evidence import Evidence
 from ncheck.model.report import Report
 from ncheck.observer import Silent
 from ncheck.pipeline import judge_again
+from ncheck.read.text import read_text
 from ncheck.report.json import as_json
 from ncheck.settings import Settings
 
@@ -29,6 +30,7 @@ READING, JUDGING = 1_240, 18_600  # a node of many, which share most replies; 28
 GROWTH = 1.03  # of what judging one node more costs: from few to some, and from some to many
 MODULES, STARTING = 718, 277_000  # of a full start: modules, and calls to import them; records are made when used
 ALONE = {"rank": 140, "ncheck.hook.node_part": 313, "ncheck.hook.examiner": 734}  # modules of one rank's processes
+LOG = 188  # calls to read one line of a job's log for its cause, versions and interfaces
 WRITTEN = 4_295  # bytes that one more node adds to the JSON: lists with its name, and what identifies its parts
 
 
@@ -64,6 +66,13 @@ def test_reading_judging_and_writing_a_recorded_node_costs_no_more_than_before_n
     made = {count: calls(judged, some) for count, some in nodes.items()}
     assert made[MANY] <= JUDGING * MANY * MORE
     assert (made[MANY] - made[SOME]) / (MANY - SOME) <= (made[SOME] - made[FEW]) / (SOME - FEW) * GROWTH
+
+
+def test_reading_a_line_of_a_log_makes_no_more_calls_than_before() -> None:
+    line = "host{0}:{0}:{0} [0] NCCL INFO Channel 00/0 : {0}[0] -> 8[0] [send] via NET/Socket/{0}"
+    texts = ["\n".join(line.format(start + at) for at in range(400)) for start in range(2)]
+    _, made = (calls(read_text, "log", text) for text in texts)  # the first one compiles the patterns
+    assert made / 400 <= LOG * MORE
 
 
 START = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections import Counter
+from functools import lru_cache
 
 from ncheck.expression import expression
 
@@ -67,6 +68,11 @@ def lines_of(text: str) -> list[str]:
     A node may send anything: lines are cut at a length that no tool prints, and ValueError is raised for more lines
     than any tool prints.
     """
+    return list(_lines_of(text))
+
+
+@lru_cache(maxsize=1)  # the readers of all kinds try the same text one after the other
+def _lines_of(text: str) -> tuple[str, ...]:
     plain = plain_text(text)
     plain = plain if plain.isascii() else _FOREIGN_DIGIT.sub("?", plain)
     lines = [line[:_LONGEST] for line in plain.split("\n", _MOST_LINES)]
@@ -74,7 +80,7 @@ def lines_of(text: str) -> list[str]:
         raise ValueError(f"more than {_MOST_LINES} lines: not the output of a tool")
     for pattern in (_STAMP, _common_prefix(lines), _QUOTE):
         lines = _without(pattern, lines)
-    return lines
+    return tuple(lines)
 
 
 def plain_text(text: str) -> str:

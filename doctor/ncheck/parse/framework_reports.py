@@ -116,6 +116,8 @@ _NONE = ("None", "", "N/A")
 def parse_collect_env(text: str) -> Record | None:
     """Return the values of torch's collect_env as printed ("Could not collect", "N/A"); None for any other text."""
     plain = "\n".join(lines_of(text))
+    if _TORCH["cuda_build"] not in plain:
+        return None
     found: Record = {key: _entry(plain, label) for key, label in _TORCH.items()}
     return found if found["pytorch"] is not None and found["cuda_build"] is not None else None
 
@@ -123,6 +125,8 @@ def parse_collect_env(text: str) -> Record | None:
 def parse_check_env(text: str) -> Record | None:
     """Return the values of sglang's check_env; `gpus` are pairs such as ["GPU 0,1", "NVIDIA A100-SXM4-80GB"]."""
     plain = "\n".join(lines_of(text))
+    if _SGLANG["pytorch"] not in plain:
+        return None
     found: Record = {key: _entry(plain, label) for key, label in _SGLANG.items()}
     if found["pytorch"] is None or found["cuda_available"] is None:
         return None
@@ -139,6 +143,8 @@ def _entry(text: str, label: str) -> str | None:
 def parse_ds_report(text: str) -> Record | None:
     """Return DeepSpeed's report: versions (None if it prints None), shm_gb, ops {name: [installed, compatible]}."""
     lines = lines_of(text)
+    if not any("deepspeed" in line.lower() for line in lines):
+        return None
     entries = {key: _dotted(lines, label) for key, label in _DEEPSPEED.items()}
     if (
         entries["deepspeed"] is None

@@ -151,12 +151,12 @@ def parse_packages(text: str) -> NcclPackages | None:
     libvncclient1 and the package of a local repository are not NCCL: a list of only these says that NCCL is missing.
     """
     lines = lines_of(text)
+    named = [line for line in lines if "nccl" in line]
     for manager, patterns in _ROWS.items():
-        rows = list(_rows(lines, patterns))
-        names = {name for name, _ in rows}
+        names = {name for name, _ in _rows(named, patterns)}
         if "nccl" in names if manager == "conda" else any("nccl" in name for name in names):
-            return _packages(manager, rows)
-    shown = list(_shown(lines))
+            return _packages(manager, list(_rows(lines, patterns)))
+    shown = list(_shown(lines)) if named else []
     return _packages("pip" if "nvidia-" in shown[0][0] else "dpkg", shown) if shown else None
 
 

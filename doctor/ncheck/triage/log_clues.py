@@ -26,7 +26,7 @@ def clues_in(lines: Iterable[str]) -> tuple[Clue, ...]:
 
     The log may be of one rank or of many, in any order. It is untrusted: it is bounded, and only searched.
     """
-    return clues_of(_scanned(lines))
+    return clues_of(scanned(lines))
 
 
 def clues_of(scan: Scan) -> tuple[Clue, ...]:
@@ -82,7 +82,8 @@ def _stuck(logs: Iterable[ScannedLog]) -> Iterator[Hit]:
                 yield Hit(clue, log.last)
 
 
-def _scanned(lines: Iterable[str]) -> Scan:
+def scanned(lines: Iterable[str]) -> Scan:
+    """Return a scan of one log: it is read once, whatever is asked of it."""
     scan = Scan()
     scan.read("", _chunks(iter(lines)))
     return scan
@@ -100,17 +101,17 @@ def _hits_across_lines(scan: Scan) -> Iterator[Hit]:
             yield from (Hit(clue, line) for line in members[:MOST_EVIDENCE])
 
 
-def progress(lines: Iterable[str]) -> Grade | None:
+def progress(scan: Scan) -> Grade | None:
     """Return how sure it is that a log's job works: CERTAIN if it finished, POSSIBLE if it ran, None for no sign."""
-    (log,) = _scanned(lines).logs
+    (log,) = scan.logs
     if log.done:
         return Grade.CERTAIN
     return Grade.POSSIBLE if log.last_progress or log.connected else None
 
 
-def trouble_at_the_end(lines: Iterable[str]) -> str:
+def trouble_at_the_end(scan: Scan) -> str:
     """Return the line that sounds like a failure after the last sign of progress, or in it; "" if there is none."""
-    (log,) = _scanned(lines).logs
+    (log,) = scan.logs
     return _shortened(log.trouble).text if log.trouble else ""
 
 

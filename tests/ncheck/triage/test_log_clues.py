@@ -9,7 +9,7 @@ import pytest
 from ncheck.triage.certainty import Grade
 from ncheck.triage.clue import Clue
 from ncheck.triage.lines import LONGEST, LogLine
-from ncheck.triage.log_clues import clues_in, progress, trouble_at_the_end
+from ncheck.triage.log_clues import clues_in, progress, scanned, trouble_at_the_end
 
 MANY = 200_000  # lines: roughly what a job of a thousand ranks writes at INFO before it starts to train
 HOSTS = ("node01", "node02", "node03", "node04")
@@ -68,9 +68,9 @@ def test_the_command_for_a_missing_module_is_in_the_interpreter_and_not_in_the_k
 
 def test_a_healthy_start_of_many_ranks_gives_no_diagnosis() -> None:
     assert clues_in(many(64)) == ()
-    assert progress(many(2)) is Grade.POSSIBLE
-    assert progress([*many(2), "# Avg bus bandwidth    : 11.93"]) is Grade.CERTAIN
-    assert progress(["hello"]) is None
+    assert progress(scanned(many(2))) is Grade.POSSIBLE
+    assert progress(scanned([*many(2), "# Avg bus bandwidth    : 11.93"])) is Grade.CERTAIN
+    assert progress(scanned(["hello"])) is None
 
 
 def test_a_job_that_goes_on_gives_no_diagnosis_for_earlier_lines() -> None:
@@ -247,15 +247,15 @@ def test_a_flood_of_consequences_does_not_hide_the_cause_after_them() -> None:
 )
 def test_a_log_that_ends_in_such_a_line_shows_trouble_after_its_progress(line: str) -> None:
     log = ["step 511 loss 0.3", "step 512 loss 0.2", line, "cleaning up"]
-    assert trouble_at_the_end(log) == line
-    assert trouble_at_the_end([line.replace("loss", "x"), *log[:2]]) == ""
+    assert trouble_at_the_end(scanned(log)) == line
+    assert trouble_at_the_end(scanned([line.replace("loss", "x"), *log[:2]])) == ""
 
 
 @pytest.mark.parametrize(
     "line", ["# size count type redop time algbw busbw error", "Epoch 3 loss 0.1 errors 0", "done"]
 )
 def test_lines_of_a_healthy_job_show_no_trouble(line: str) -> None:
-    assert trouble_at_the_end(["step 512 loss 0.2", line]) == ""
+    assert trouble_at_the_end(scanned(["step 512 loss 0.2", line])) == ""
 
 
 @pytest.mark.parametrize("text", ["", "\x00" * 999, "[" * 1999, "Rank  0 " * 200, "-> " * 600, "1" * 1999, " " * 1999])

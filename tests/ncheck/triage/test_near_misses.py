@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 
 import pytest
-from ncheck.triage.log_clues import clues_in, trouble_at_the_end
+from ncheck.triage.log_clues import clues_in, scanned, trouble_at_the_end
 from ncheck.triage.logs import examine_logs
 from ncheck.triage.signatures import MODULES
 
@@ -187,7 +187,7 @@ LINES = [line for lines in NEAR_MISSES.values() for line in lines]
 @pytest.mark.parametrize("line", LINES, ids=[line[:60] for line in LINES])
 def test_a_line_of_a_healthy_job_is_no_failure(line: str) -> None:
     assert clues_in([line]) == ()
-    assert trouble_at_the_end([line]) == ""
+    assert trouble_at_the_end(scanned([line])) == ""
 
 
 def test_every_module_of_signatures_has_near_misses() -> None:

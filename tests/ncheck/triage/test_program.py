@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ncheck.triage.log_clues import clues_in, trouble_at_the_end
+from ncheck.triage.log_clues import clues_in, scanned, trouble_at_the_end
 
 FAILURES = [
     # host memory
@@ -210,4 +210,4 @@ def test_an_address_that_leads_nowhere_explains_why_nobody_answers(lines: tuple[
     ],
 )
 def test_a_line_of_a_healthy_job_is_no_trouble(line: str) -> None:
-    assert trouble_at_the_end([line]) == ""
+    assert trouble_at_the_end(scanned([line])) == ""

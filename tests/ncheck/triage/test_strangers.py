@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from ncheck.triage.causes import UNKNOWN
-from ncheck.triage.log_clues import trouble_at_the_end
+from ncheck.triage.log_clues import scanned, trouble_at_the_end
 from ncheck.triage.logs import LogReport, examine_logs
 
 
@@ -95,9 +95,9 @@ QUIET = (
 
 @pytest.mark.parametrize("line", QUIET, ids=[line[:60] for line in QUIET])
 def test_a_line_that_only_looks_like_an_error_is_none(tmp_path: Path, line: str) -> None:
-    assert trouble_at_the_end([line]) == ""
+    assert trouble_at_the_end(scanned([line])) == ""
     assert [found.cause for found in report(tmp_path, line).diagnoses] == []
-    assert trouble_at_the_end(["step 1 loss 0.5", "step 2 loss 0.4", line]) == ""
+    assert trouble_at_the_end(scanned(["step 1 loss 0.5", "step 2 loss 0.4", line])) == ""
 
 
 HCCL = "[ERROR] HCCL(27172,python3):2025-07-23-03:47:57.070.463 "

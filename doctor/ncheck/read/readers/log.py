@@ -11,7 +11,7 @@ from ncheck.read.readers.versions import READER as VERSIONS
 from ncheck.read.reading import Reader, Reading, Record
 from ncheck.triage.causes import CAUSES
 from ncheck.triage.certainty import Grade
-from ncheck.triage.log_clues import clues_in, progress, trouble_at_the_end
+from ncheck.triage.log_clues import clues_of, progress, scanned, trouble_at_the_end
 
 
 def diagnosed(text: str) -> Record:
@@ -21,10 +21,10 @@ def diagnosed(text: str) -> Record:
     something, or else what shows more; "" where the lines say it all. `others` are the other causes in the log, then
     those that print the same lines as the best.
     """
-    lines = plain_text(text).split("\n")
-    clues = clues_in(lines)
+    scan = scanned(plain_text(text).split("\n"))
+    clues = clues_of(scan)
     if not clues:
-        return _no_cause(text, progress(lines), trouble_at_the_end(lines))
+        return _no_cause(text, progress(scan), trouble_at_the_end(scan))
     best = clues[0]
     other_causes = [clue.cause for clue in clues[1:] if clue.cause]
     return {
