@@ -1,6 +1,6 @@
 """Captures that were cut, mixed up or damaged: no crash, linear time, and no value that is not in the text.
 
-NCHECK_MUTATIONS is how many inputs are made (default 3000); 50,000 take some ten minutes.
+NCHECK_MUTATIONS is how many inputs are made (default 3000); 50,000 take some five minutes. Each day has half of them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ncheck.read.report import as_json, as_text
 from ncheck.read.text import read_all, read_any
 
 from tests.corpus.test_corpus import rows, text_of
+from tests.turns import REPEAT, TURN
 
 INPUTS = int(os.environ.get("NCHECK_MUTATIONS", "3000"))
 
@@ -75,9 +76,9 @@ def is_in(value: object, text: str) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(10))
-def test_damaged_captures_are_read_without_a_crash_in_linear_time_and_nothing_is_invented(seed: int) -> None:
-    random = Random(seed)  # noqa: S311  no secret
+@pytest.mark.parametrize("part", range(5))
+def test_damaged_captures_are_read_without_a_crash_in_linear_time_and_nothing_is_invented(part: int) -> None:
+    random = Random(2 * part + TURN % 2)  # noqa: S311  no secret
     captures = [(row["kind"], text_of(row)) for row in rows()]
     short = [capture for capture in captures if len(capture[1]) < 9000]
     for number in range(INPUTS // 10):
@@ -90,4 +91,4 @@ def test_damaged_captures_are_read_without_a_crash_in_linear_time_and_nothing_is
         assert time.process_time() - started < SLOWEST * (1 + len(damaged) / 20_000)
         inside = squeezed(damaged) + squeezed(plain_text(damaged))  # an escape sequence hides what is in it
         invented = [each for reading in readings for each in leaves(reading.facts) if not is_in(each[1], inside)]
-        assert not invented, damaged
+        assert not invented, (REPEAT, damaged)
