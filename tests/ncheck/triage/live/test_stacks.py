@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -619,8 +619,18 @@ def test_a_real_rank_that_others_wait_for_is_named(tmp_path: Path, odd: str, cau
     assert {number: motions(found).get(number) for number in (0, 2)} == {0: (False, True), 2: (False, True)}
 
 
+@pytest.fixture
+def on_one_cpu() -> Iterator[None]:
+    """Let all that a test starts share one processor: what computes without an end takes no other."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(allowed)})
+    yield
+    os.sched_setaffinity(0, allowed)
+
+
 @with_py_spy
 @pytest.mark.slow
+@pytest.mark.usefixtures("on_one_cpu")
 def test_real_ranks_that_work_are_not_accused(tmp_path: Path) -> None:
     script = (
         HEAD
@@ -633,10 +643,11 @@ def test_real_ranks_that_work_are_not_accused(tmp_path: Path) -> None:
 
 @with_py_spy
 @pytest.mark.slow
+@pytest.mark.usefixtures("on_one_cpu")
 def test_a_real_rank_that_works_beside_burners_is_not_accused(tmp_path: Path) -> None:
-    """Eight programs for each CPU of this machine compute beside it: the rank gets some percent of one."""
+    """Eight programs compute beside it on its CPU: the rank gets some percent of it."""
     script = HEAD + "if rank == 1:\n    here()\n    while True: sum(i * i for i in range(9999))\n" + TAIL
-    burners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(8 * (os.cpu_count() or 1))]
+    burners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(8)]
     try:
         with running(tmp_path, script, 3) as started:
             _, found = started.look()
