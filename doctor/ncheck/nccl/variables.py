@@ -317,9 +317,9 @@ def is_one_apart(name: str, other: str) -> bool:
 
     Where a number differs it is another name, as btl_tcp_port_min_v6 of btl_tcp_port_min_v4.
     """
-    if [c for c in name if c.isdigit()] != [c for c in other if c.isdigit()]:
-        return False
     if abs(len(name) - len(other)) > 1 or name == other:
+        return False
+    if [c for c in name if c.isdigit()] != [c for c in other if c.isdigit()]:
         return False
     start = len(commonprefix([name, other]))
     mine, its = name[start:], other[start:]
