@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from math import log
 from typing import TYPE_CHECKING
 
@@ -185,6 +186,7 @@ def near(text: str) -> str:
     return f"did you mean {names[close[0]]}?" if close else ""
 
 
+@lru_cache(maxsize=1024)  # the pages of all checks, for a server that is asked again
 def _tokens(text: str) -> Sequence[str]:
     """Return the words of a text that say something, each in one form: "address already in use" has two."""
     lower = text.lower()
