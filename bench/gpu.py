@@ -329,7 +329,8 @@ def job(bench: Bench) -> Iterator[str]:
 
 def ranks(bench: Bench) -> Iterator[str]:
     words = ("-H", "n1,n2", "--rsh", "env NCCL_HOSTID={node}", "--force", "--mesh", "none", "--config", "none")
-    every = ("--sizes", "8,1M,64M", "--op", "moe,broadcast,send-recv", "--repeats", "3")
+    sizes = ",".join(dict.fromkeys(("8", "1M", f"{min(bench.sizes)}M")))
+    every = ("--sizes", sizes, "--op", "moe,broadcast,send-recv", "--repeats", "3")
     done = bench.asked("probe", "-v", *words, "--python", bench.python, *every)
     yield "Two agents on this machine, each a node of its own to NCCL: two ranks share each GPU, over the network."
     yield f"{done.price}\n\n{block(done.out or done.err, 120)}"
