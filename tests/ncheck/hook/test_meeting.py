@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import selectors
 import time
 from dataclasses import replace
+from math import inf
 from subprocess import PIPE
 from typing import Any
 
 import pytest
+from ncheck.hook.meeting.examination import Examination
 from ncheck.hook.meeting.messages import Told
 
 from tests.ncheck.hook.gathering import VERDICT, Bare, Job, child, dial, nothing_left  # noqa: F401  a fixture
@@ -66,6 +69,20 @@ def large(job: Job, size: int) -> dict[str, Any]:
 def test_a_large_report_reaches_all_ranks() -> None:
     job = Job(6)
     assert job.outcomes(*range(6), **large(job, 3_000_000)) == [Told({"a": "0" * 3_000_000})] * 6
+
+
+def test_an_examiner_that_has_reported_is_heard_no_more() -> None:
+    """Its pipes end when it ends, and an end can be read again and again, for as long as a slow rank takes."""
+    with selectors.DefaultSelector() as selector:
+        examiner = child("sh", "-c", "echo '{}'", stdout=PIPE)
+        examination = Examination(selector, examiner, until=inf)
+        rounds = 0
+        while selector.get_map():
+            for key, events in selector.select(10):
+                key.data(events)
+            rounds += 1
+        assert (examination.result, rounds < 10) == ({}, True)
+        examination.close()
 
 
 def test_a_rank_that_reads_slowly_delays_the_report_of_nobody_else() -> None:

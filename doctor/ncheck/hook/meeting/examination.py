@@ -63,6 +63,7 @@ class Examination:
     def _read(self, pipe: IO[bytes]) -> None:
         """Take what was written. The report is over at the end of its line, whoever holds the pipe after that."""
         if self.result is not None:
+            self._forget(pipe)  # a pipe that has ended can be read without an end
             return
         try:
             data = os.read(pipe.fileno(), _CHUNK)
