@@ -45,7 +45,7 @@ AT_THE_DOOR = frozenset({
 })  # fmt: skip
 OWN = frozenset({"fix", "module", "user"})  # fields that ncheck fills itself
 MOST_NODES, TRIES, WORTH = 8, 30, 10  # a try that led to a finding counts as so many
-TURNS = 4  # each day, one try in so many; the next day the next ones
+TURNS = 8  # each day, one try in so many; the next day the next ones
 
 
 @dataclass
