@@ -190,9 +190,10 @@ def test_a_page_is_dark_where_the_reader_wants_it(browser: Browser, site: Path) 
 
 FOUND = """new Promise(done => {
     const list = document.querySelector('.md-search-result__list')
+    const before = list.querySelector('a')?.getAttribute('href')
     new MutationObserver(() => {
         const links = [...list.querySelectorAll('a')].map(one => one.getAttribute('href'))
-        if (links.length) done(links)
+        if (links.length && links[0] !== before) done(links)
     }).observe(list, {childList: true, subtree: true})
     const box = document.querySelector('.md-search__input')
     box.focus()
@@ -201,18 +202,17 @@ FOUND = """new Promise(done => {
 })"""
 
 
-@pytest.mark.parametrize(
-    ("word", "page"),
-    [
-        ("Polling", "checks/NC402/index.html"),
-        ("wrong_nic", "causes/wrong_nic/index.html"),
-        ("网桥", "zh/pitfalls.html"),
-    ],
-)
-def test_a_word_is_found_without_a_server(browser: Browser, site: Path, word: str, page: str) -> None:
-    browser.open(site / "zh" / "containers.html")
-    links = browser.value(FOUND.replace("WORD", json.dumps(word)))
-    assert urlsplit(links[0])._replace(query="", fragment="").geturl() == (site / page).as_uri()
+def test_a_word_is_found_without_a_server(browser: Browser, site: Path) -> None:
+    browser.open(site / "zh" / "containers.html")  # whose search reads the index of the whole site, once
+    words = {
+        "Polling": "checks/NC402/index.html",
+        "wrong_nic": "causes/wrong_nic/index.html",
+        "网桥": "zh/pitfalls.html",
+    }
+    firsts = {word: urlsplit(browser.value(FOUND.replace("WORD", json.dumps(word)))[0]) for word in words}
+    assert {word: first._replace(query="", fragment="").geturl() for word, first in firsts.items()} == {
+        word: (site / page).as_uri() for word, page in words.items()
+    }
     asked = [event["params"]["request"]["url"] for event in browser.events
              if event.get("method") == "Network.requestWillBeSent"]  # fmt: skip
     assert [url for url in asked if not url.startswith(("file:///", "data:"))] == []
