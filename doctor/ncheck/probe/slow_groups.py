@@ -30,8 +30,10 @@ def slow_groups(seen: Measured) -> Iterator[Said]:
         return
     yield from (_between(seen, search, boundary) for boundary in search.found.boundaries)
     if search.found.wanted:
-        why = search.stopped or "it could not go on"
-        yield Inconclusive(f"the search between groups of nodes did not end ({why}): {_MORE_TIME}")
+        if search.stopped:
+            yield Inconclusive(f"the search between groups of nodes did not end ({search.stopped}): {_MORE_TIME}")
+        else:
+            yield NotApplicable(f"the search between groups of nodes could not go on: {_MORE_TIME}")
     elif not search.found.explained and not search.by_pairs:
         nodes = sum(map(len, search.grouping.groups.values()))
         more = "; name them by --groups" if search.grouping.guessed and nodes >= LEAST_NODES else ""
