@@ -331,7 +331,7 @@ class Probe:
     pairs: Every pair of nodes that was measured by itself.
     traffic: Traffic of every interface and HCA port while all nodes ran together, or else in all steps.
     notes: What was left out, with the reason: nodes, steps, GPUs.
-    choices: What NCCL uses for each size that all nodes measured together, where that is known; by size.
+    choices: What NCCL uses for each size that all nodes measured together, where ncheck probe knows it; by size.
     """
 
     ran: bool

@@ -70,7 +70,11 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     earlier = settings.run.earlier
     verdicts = tuple(earlier.held(judgement.joined, cluster.names) if earlier else judgement.joined)
     unreached = _unreached(cluster, checks, excused)
-    measurements, probe = _measured(cluster, settings)
+    measurements, probe = _measured(cluster)
+    if probe.means in _BY_NCCL and (settings.run.probe_wanted or recorded):
+        from ncheck.predict.cluster import choices
+
+        probe = replace(probe, choices=tuple(choices(cluster, measurements, probe, settings.slots)))
     by_peers = greeted_by_peers(cluster)
     report = redact_record(Report(
         exit_code=(
@@ -261,7 +265,7 @@ def _unreached(cluster: Cluster, checks: Sequence[Check], excused: Collection[tu
     return [name for name in lost if not any((code, name) in excused for code in codes)]
 
 
-def _measured(cluster: Cluster, settings: Settings) -> tuple[tuple[Measurement, ...], Probe]:
+def _measured(cluster: Cluster) -> tuple[tuple[Measurement, ...], Probe]:
     if not cluster.asked("ProbeFacts"):
         return (), Probe(ran=False, reason="no check that was selected needs it")
     from ncheck.probe.skip_reason import nothing_measured, ran_on
@@ -270,15 +274,10 @@ def _measured(cluster: Cluster, settings: Settings) -> tuple[tuple[Measurement, 
         return (), nothing_measured(cluster.known)
     from ncheck.probe.measurements import measured
 
-    measurements, probe = measured(cluster.known)
-    if probe.means not in _BY_NCCL:
-        return measurements, probe
-    from ncheck.predict.cluster import choices
-
-    return measurements, replace(probe, choices=tuple(choices(cluster, measurements, probe, settings.slots)))
+    return measured(cluster.known)
 
 
-_BY_NCCL = ("nccl", "nccl-tests")
+_BY_NCCL = ("nccl", "nccl-tests")  # of which `ncheck probe` says what NCCL chose: ncheck.predict
 
 
 def _mesh(cluster: Cluster) -> MeshSample | None:
