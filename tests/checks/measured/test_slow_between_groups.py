@@ -164,11 +164,16 @@ def test_a_healthy_cluster_passes_and_is_asked_nothing_more() -> None:
     assert outcomes(cluster) == {code: {Outcome.PASSED} for code in ("NC736", "NC710", "NC711")}
 
 
-def test_what_could_not_be_searched_to_its_end_is_unknown_and_says_so() -> None:
+def cluster_without_tests() -> Cluster:
     cluster = Cluster(LEAVES)
     cluster.pairs({}, 48.0)
     cluster.measure(Stage.SCALING, NAMES[:2], 8, 380.0)
     cluster.measure(Stage.ALL, NAMES, 8, 120.0)
+    return cluster
+
+
+def test_what_could_not_be_searched_to_its_end_is_unknown_and_says_so() -> None:
+    cluster = cluster_without_tests()
     cluster.skipped = (Skipped(cluster.step(Stage.BOUNDARY, NAMES[:4], 8, 99), "the time for the probe was over"),)
     (verdict, *_) = judge([slow_between_groups], cluster.facts).verdicts
     assert verdict.outcome is Outcome.UNKNOWN
@@ -177,6 +182,8 @@ def test_what_could_not_be_searched_to_its_end_is_unknown_and_says_so() -> None:
         "ncheck probe nodes.txt --probe-time 300"
     )
     assert {one.outcome for one in judge([all_reduce_failed], cluster.facts).verdicts} == {Outcome.PASSED}
+    (never, *_) = judge([slow_between_groups], cluster_without_tests().facts).verdicts
+    assert never.outcome is Outcome.SKIPPED, "as in a recording of a version that did not search"
     _, probe = measured(cluster.facts)
     assert probe.notes[0] == "not measured between groups of 4 nodes: the time for the probe was over"
 
