@@ -141,12 +141,11 @@ def nccl_choice(probe: Probe) -> str:
         return ""
     largest = {one.op: one for one in sorted(probe.choices, key=lambda one: one.size)}
     used = tr("; ").join(_used(one, size_text(one.size), several=len(largest) > 1) for one in largest.values())
-    what = f"{_by_model(probe)} {used}"
-    return tr("{what} ({note})", what=what, note=tr("-v shows each size; before a run: ncheck predict"))
+    return tr("{what} ({note})", what=f"{_by_model(probe)}{used}", note=tr("-v shows each size; before a run: ncheck predict"))
 
 
 def _by_model(probe: Probe) -> str:
-    return tr("NCCL {version} by its cost model:", version=words.line(probe.version))
+    return tr("{label}: ", label=tr("NCCL {version} by its cost model", version=words.line(probe.version)))
 
 
 def _used(one: NcclChoice, sizes: str, *, several: bool) -> str:
@@ -160,7 +159,7 @@ def _used(one: NcclChoice, sizes: str, *, several: bool) -> str:
 def _choices(page: Page, probe: Probe) -> None:
     """Print what NCCL uses for each size, in one line where it is the same for sizes that follow one another."""
     if probe.choices:
-        page.say(_by_model(probe), "  ", style="bold")
+        page.say(_by_model(probe).rstrip(), "  ", style="bold")
     several = len({one.op for one in probe.choices}) > 1
     for _, alike in groupby(probe.choices, key=lambda one: replace(one, size=0)):
         first, *others = alike
