@@ -141,7 +141,8 @@ def nccl_choice(probe: Probe) -> str:
         return ""
     largest = {one.op: one for one in sorted(probe.choices, key=lambda one: one.size)}
     used = tr("; ").join(_used(one, size_text(one.size), several=len(largest) > 1) for one in largest.values())
-    return tr("{what} ({note})", what=f"{_by_model(probe)}{used}", note=tr("-v shows each size; before a run: ncheck predict"))
+    more = tr("-v shows each size; before a run: ncheck predict")
+    return tr("{what} ({note})", what=f"{_by_model(probe)}{used}", note=more)
 
 
 def _by_model(probe: Probe) -> str:
