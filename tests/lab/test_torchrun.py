@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -46,7 +47,11 @@ def test_the_printed_lines_run_gloo_across_hosts_that_call_themselves_127_0_1_1(
     assert sorted(re.findall(r"rank \d of .*", "\n".join(run.said for run in done.values()))) == SUMMED
 
     bare = {name: re.sub(r"GLOO_SOCKET_IFNAME=\S+ ", "", line) for name, line in by_node.items()}
-    trapped = typed(torch_lab, {name: line.replace("sums.py 60", "sums.py 20") for name, line in bare.items()})
+    job = f"WORLD_SIZE=2 MASTER_ADDR={torch_lab.nodes[0].address} MASTER_PORT=29500 {sys.executable} sums.py 20"
+    ranks = enumerate(bare.items())
+    trapped = typed(
+        torch_lab, {name: re.sub(r"torchrun .*", f"RANK={rank} {job}", line) for rank, (name, line) in ranks}
+    )
 
     assert any("remote=[127.0.1.1]" in run.said for run in trapped.values()), trapped
     assert not any("8388608 bytes" in run.said for run in trapped.values()), trapped
