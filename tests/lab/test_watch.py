@@ -151,21 +151,17 @@ def test_a_rank_that_others_wait_for_is_no_alarm_as_long_as_it_works_and_its_end
         assert watch.ended() == 1
 
 
-def test_a_file_system_that_hangs_is_named(triage_lab: Lab) -> None:
-    job = Job(f"stuck-mount@1:{LIVELY}", variables=CALM)
-    with stuck_folder(triage_lab.nodes[1], "/data"), running(triage_lab, job), watching(triage_lab) as watch:
-        assert named(watch.alarm()) == ("storage_hang", [1], ["node02"])
-
-
 def test_a_rank_that_became_slow_is_named(triage_lab: Lab) -> None:
     with running(triage_lab, Job(f"slow-cpu@1:{LIVELY}", variables=CALM)), watching(triage_lab) as watch:
         assert named(watch.alarm("slow")) == ("slow_rank", [1], ["node02"])
 
 
 def test_a_job_is_watched_from_inside_and_its_watch_ends_with_it(triage_lab: Lab) -> None:
-    """No ncheck runs on the head, and no node is logged in to."""
+    """No ncheck runs on the head, and no node is logged in to. A rank is stopped, then its data cannot be read."""
+    triage_lab.nodes[1].write("/data/shard-00", "")
     variables = {**CALM, "NCHECK_STALLED": str(STALLED), "NCHECK": "warn"}
-    with running(triage_lab, Job(program="-m ncheck.hook --watch train.py", variables=variables)) as run:
+    job = Job("stuck-mount@1:0", program="-m ncheck.hook --watch train.py", variables=variables)
+    with running(triage_lab, job) as run:
         run.await_words(0, "ncheck: .* the job is watched: 3 ranks on nodes")
         run.await_steps(LIVELY)
         run.signal(1, "STOP")
@@ -173,6 +169,8 @@ def test_a_job_is_watched_from_inside_and_its_watch_ends_with_it(triage_lab: Lab
         run.await_words(0, r"saved: ncheck triage \S+ncheck-stall-\S+\.zip")
         run.signal(1, "CONT")
         run.await_words(0, "ncheck: .* the job makes progress again")
+        with stuck_folder(triage_lab.nodes[1], "/data"):
+            run.await_words(0, r"storage_hang \(\d+% sure\).*rank 1")
 
     nobody: list[str] = []
 
