@@ -23,8 +23,7 @@ OF_GPU = """echo "$(hostname):77:80 [0] NCCL WARN Cuda failure 214 'uncorrectabl
 exit 1
 """
 LIVES = "echo step 1 loss 2\nexec sleep 1000\n"  # until mpirun ends it
-# What a launch must know, and who can be measured with whom: not how fast.
-SETTINGS = 'select = ["NC11", "NC2", "NC7"]\nsizes = "256K"\nrepeats = 1\n'
+SETTINGS = 'sizes = "256K"\nrepeats = 1\n'  # who can be measured with whom, and not how fast
 # A host is lost, and srun says it in the words of Slurm 22.05; the second time all goes well.
 SRUN = """#!/bin/sh
 [ -e /run/tried ] && exit 0
