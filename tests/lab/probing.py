@@ -12,11 +12,11 @@ from .promises import HANGS, PATIENT, nothing_left
 IDLE = 100_000  # bytes
 
 
-def probed(lab: Lab, *argv: str) -> Run:
-    """Run ncheck probe over all nodes; nothing of it is left on any host."""
+def probed(lab: Lab, *argv: str, select: str = "NC3,NC7") -> Run:
+    """Run ncheck probe over all nodes, and these checks; nothing of it is left on any host."""
     with nothing_left(lab):
         listing(lab, lab.names)
-        asked = ("nodes.txt", "-o", "json", "--select", "NC3,NC7", *PATIENT, *argv)
+        asked = ("nodes.txt", "-o", "json", "--select", select, *PATIENT, *argv)
         return begin(lab, *asked).wait(HANGS)
 
 

@@ -24,7 +24,7 @@ def pace(nodes: Iterable[Node], rate: str) -> None:
 
 
 def test_healthy_hosts_are_measured_in_pairs_over_the_interface_that_the_plan_means_and_no_other(wide_lab: Lab) -> None:
-    run = probed(wide_lab, "--probe", "tcp")
+    run = probed(wide_lab, "--probe", "tcp", select="NC7")
 
     measured = {outcome for (code, _), outcome in run.verdicts().items() if code.startswith("NC7")}
     assert measured <= {"passed", "skipped"}, run.report["findings"]
@@ -44,7 +44,7 @@ def test_the_host_behind_a_slow_interface_is_named_after_a_second_partner(lab: L
     pace((node for node in lab.nodes if node is not slow), "160mbit")
     pace([slow], "20mbit")
 
-    run = probed(lab, "--probe", "tcp")
+    run = probed(lab, "--probe", "tcp", select="NC7")
 
     assert named(run, "NC713") == [slow.name], run.report["findings"]
     (worst,) = (row["protocol"] for row in run.report["measurements"] if ": the worst of" in row["what"])
@@ -60,7 +60,7 @@ def test_a_host_that_lets_no_connection_in_is_named_by_those_who_met_it_and_leav
     pace(lab.nodes, "160mbit")
     faults.firewall(deaf, f"tcp dport {MESH} {faults.SYN} drop")
 
-    run = probed(lab, "--probe", "tcp", "--mesh", "none")
+    run = probed(lab, "--probe", "tcp", "--mesh", "none", select="NC7")
 
     assert run.exit_code == 1
     assert named(run, "NC701") == [deaf.name], run.report["findings"]
@@ -93,7 +93,7 @@ def test_a_slow_cable_between_two_switches_is_the_boundary_and_no_host_is_named_
         groups = "left=node[01-04];right=node[05-08]"
         pace(two.nodes, "160mbit")
 
-        well = probed(two, "--probe", "tcp", "--groups", groups)
+        well = probed(two, "--probe", "tcp", "--groups", groups, select="NC7")
 
         assert {one["code"] for one in well.report["findings"]} == set(), well.report["findings"]
         assert well.verdicts()["NC736", "node01"] == "passed"
@@ -103,7 +103,7 @@ def test_a_slow_cable_between_two_switches_is_the_boundary_and_no_host_is_named_
             two.head(
                 "tc", "qdisc", "add", "dev", end, "root", "tbf", "rate", "24mbit", "burst", "64kb", "latency", "300ms"
             )
-        sick = probed(two, "--probe", "tcp", "--groups", groups)
+        sick = probed(two, "--probe", "tcp", "--groups", groups, select="NC7")
 
     assert sick.failed() == {"NC736": {*two.names}}, sick.report["findings"]
     found = sick.finding("NC736")
