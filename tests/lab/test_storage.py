@@ -45,7 +45,7 @@ def test_the_storage_probe_reads_on_every_node_and_changes_nothing(lab: Lab) -> 
     for node in lab.nodes[:2]:
         node.sh(f"mkdir {DATA}; head -c 8M /dev/zero >{DATA}/large; touch {DATA}/empty")
 
-    run = examined(lab, *OF_HOSTS, "--data", DATA, "--storage-probe", nodes=names)
+    run = examined(lab, "--select", "NC64,NC65", "--mesh", "none", "--data", DATA, "--storage-probe", nodes=names)
 
     # Hosts of one machine: how fast they are says nothing.
     assert {run.verdicts()["NC651", name] for name in names} <= {"passed", "failed"}
@@ -62,7 +62,7 @@ def test_a_folder_that_is_missing_closed_or_full_is_named_as_the_jobs_user_sees_
     full.sh("cat /dev/zero 2>&- >/run/cache/fill || :")
     full.sh("echo export HF_HOME=/run/cache/hf >>/home/ada/.bashrc")
 
-    run = examined(lab, *OF_HOSTS, "--data", DATA, user=ADA)
+    run = examined(lab, "--select", "NC64", "--mesh", "none", "--data", DATA, user=ADA)
 
     messages = {
         finding["message"]: finding["nodes"] for finding in run.report["findings"] if finding["code"] == "NC642"
