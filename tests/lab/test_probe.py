@@ -47,11 +47,11 @@ def reason(run: Run, code: str, node: str = "node01") -> str:
 def test_without_the_bad_one_a_cluster_is_measured_and_clean(lab: Lab) -> None:
     told(lab.nodes)
     lab.nodes[1].write("/etc/standin-nccl", f"rate={RATE},version=21903")
-    run = probed(lab, "--repeats", "3", "--op", "moe", "--drop-bad", command=("probe",))
+    run = probed(lab, "--repeats", "3", "--op", "all-reduce,all-to-all", "--drop-bad", command=("probe",))
     assert (list(run.report["dropped"]), run.exit_code) == (["node02"], 0)
     good = ("node01", "node03", "node04")
     assert {outcome for _, outcome in run.verdicts(*good).items()} <= {"passed", "skipped"}, run.not_passed("node01")
-    held_to_be_clean(run, good, repeats=3, wrong=([0, 0], [0, 0], [0, 0], [0]))  # an all-to-all is not in place
+    held_to_be_clean(run, good, repeats=3, wrong=([0, 0], [0]))  # an all-to-all is not in place
     for one in run.report["measurements"]:
         assert one["protocol"]["spread"] > 0
 
