@@ -14,7 +14,7 @@ from .probing import IDLE, met, named, probed, sent, told
 from .wiring import TwoBridges
 
 MESH = "32768-60999"  # the ports that the kernel picks for listeners
-MOVED = 6 * 2**20  # bytes: the smallest size, a warm-up and five repeats
+MOVED = 6 * 2**20  # bytes: 1 MiB, a warm-up and five repeats
 
 
 def pace(nodes: Iterable[Node], rate: str) -> None:
@@ -24,7 +24,7 @@ def pace(nodes: Iterable[Node], rate: str) -> None:
 
 
 def test_healthy_hosts_are_measured_in_pairs_over_the_interface_that_the_plan_means_and_no_other(wide_lab: Lab) -> None:
-    run = probed(wide_lab, "--probe", "tcp", select="NC7")
+    run = probed(wide_lab, "--probe", "tcp", "--sizes", "1M", select="NC7")
 
     measured = {outcome for (code, _), outcome in run.verdicts().items() if code.startswith("NC7")}
     assert measured <= {"passed", "skipped"}, run.report["findings"]
