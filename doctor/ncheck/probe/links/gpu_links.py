@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise, permutations
 
 from ncheck.expression import expression
@@ -209,7 +210,12 @@ def generation_of(model: str) -> Generation | None:
 
 def bonded(topology: TopologyFacts, one: str, other: str) -> int:
     """Return how many NVLinks the matrix shows for two GPUs: between them, or from each to the switch."""
-    found = _BONDED.fullmatch(topology.pairs.get((one, other), ""))
+    return _count(topology.pairs.get((one, other), ""))
+
+
+@lru_cache(64)  # a wiring looks at each pair of GPUs, of a few kinds
+def _count(shown: str) -> int:
+    found = _BONDED.fullmatch(shown)
     return int(found["links"]) if found else 0
 
 

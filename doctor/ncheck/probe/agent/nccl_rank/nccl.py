@@ -37,6 +37,7 @@ _COLLECTIVES = {
 }  # fmt: skip
 _MAGIC = 0xCAFEBEEF
 _SPINS = 200  # looks at a launch in progress before sleeping between them
+_SHORT, _LONG, _GROWTH = 0.001, 0.01, 1.1  # seconds between two later looks: another rank may take long to come
 
 
 class UniqueId(ctypes.Structure):
@@ -107,11 +108,12 @@ class Nccl:
 
     def check(self, code: int) -> None:
         """Wait for what is in progress. Raises RankError with NCCL's message if it failed."""
-        looks = 0
+        looks, pause = 0, _SHORT
         while code == IN_PROGRESS:
             looks += 1
             if looks > _SPINS:
-                time.sleep(0.001)
+                time.sleep(pause)
+                pause = min(_LONG, pause * _GROWTH)
             code = self.asynchronous()
         if code:
             raise RankError(self.words(code), code)
