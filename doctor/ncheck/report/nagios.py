@@ -1,7 +1,7 @@
 """The report of a monitoring plugin: one line with performance data, and the plugin's own exit codes.
 
 As in the Monitoring Plugins' guidelines: OK 0, WARNING 1, CRITICAL 2, UNKNOWN 3. What could not be checked is UNKNOWN,
-also where --fail-on would accept it.
+also where --fail-on would accept it, and so is the cluster after a run of some checks that found nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ncheck.model.finding import Outcome
 from ncheck.model.report import Report
 from ncheck.report import text as words
 from ncheck.report.measured import foremost
-from ncheck.report.state import answer
+from ncheck.report.state import of_cluster
 from ncheck.report.summary import BAD, DOUBTFUL, NOT_RUN, WARNED, WELL, counts_of_outcomes, origin
 from ncheck.report.text import counts_of
 
@@ -25,14 +25,14 @@ EXIT_UNKNOWN = 3
 
 def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, color: bool | None = None) -> None:  # noqa: ARG001  one plain line
     """Print the line."""
-    made = answer(report)
+    made = of_cluster(report)
     text = f"{made.text} [{', '.join(origin(report))}]"
     stream.write(f"{_plain(_STATES[made.kind][0], text)} | {' '.join(_performance(report))}\n")
 
 
 def exit_code(report: Report) -> int:
     """Return the exit code of a plugin."""
-    return _STATES[answer(report).kind][1]
+    return _STATES[of_cluster(report).kind][1]
 
 
 def no_report(message: str) -> str:

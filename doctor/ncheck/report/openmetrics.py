@@ -15,7 +15,7 @@ from typing import TextIO
 from ncheck.model.op import Op
 from ncheck.model.report import Measurement, Report, Standing
 from ncheck.report import text as words
-from ncheck.report.state import answer
+from ncheck.report.state import of_cluster
 from ncheck.report.summary import BAD, DOUBTFUL, OUTCOMES, WARNED, WELL, by_outcome
 from ncheck.report.text import counted, fold_findings
 
@@ -36,9 +36,7 @@ def print_report(report: Report, stream: TextIO, environ: Mapping[str, str], *, 
 
 def _families(report: Report) -> Iterator[tuple[str, str, Iterable[Sample]]]:
     """Yield the metrics: name, description, samples. A name, once there, keeps its meaning."""
-    state = answer(report).kind
-    if report.select and state == WELL:
-        state = DOUBTFUL  # the rest was not checked
+    state = of_cluster(report).kind
     began = datetime.fromisoformat(report.time).timestamp() if report.time else 0.0
     yield "ncheck_run_timestamp_seconds", "When the run began, in Unix time: the heartbeat.", [({}, began)]
     yield "ncheck_run_duration_seconds", "How long the run took.", [({}, report.seconds)]

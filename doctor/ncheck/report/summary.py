@@ -252,11 +252,16 @@ def origin(report: Report) -> Iterator[str]:
             else tr("level {level}", level=level)
         )
     if report.select:
-        yield tr("only {checks} checked", checks=words.joined(tuple(map(words.line, report.select)), _SELECTED))
+        yield only(report)
     if report.time:
         yield words.line(report.time).replace("T", " ", 1)
     if report.command:
         yield f"{words.line(report.user)}@{words.line(report.host)}: {words.line(report.command)}"
+
+
+def only(report: Report) -> str:
+    """Return "only NC4, NC5 checked", of a run of some checks."""
+    return tr("only {checks} checked", checks=words.joined(tuple(map(words.line, report.select)), _SELECTED))
 
 
 def by_topic(findings: Iterable[FoldedFinding]) -> dict[str, list[FoldedFinding]]:

@@ -47,6 +47,17 @@ def test_unknown_is_never_ok_whatever_fail_on_says(reports: dict[str, Report]) -
     assert read(replace(reports["healthy"], dropped={"node09": "NC402"}))[0] == 1
 
 
+def test_some_checks_that_found_nothing_do_not_say_that_the_cluster_is_well(reports: dict[str, Report]) -> None:
+    """Their findings count: a monitor of some checks is alarmed by them, and has no all-clear."""
+    code, state, text, _ = read(replace(reports["healthy"], select=("NC4", "NC5")))
+    assert (code, state, text.partition(" [")[0]) == (
+        3, "UNKNOWN", "Not verified: only NC4, NC5 checked; 9 checks passed, 1 skipped; launch plan usable",
+    )  # fmt: skip
+    assert [read(replace(reports[name], select=("NC2",)))[:2] for name in ("hostile", "mixed_nccl")] == [
+        (1, "WARNING"), (2, "CRITICAL"),
+    ]  # fmt: skip
+
+
 def test_the_performance_data_has_counts_time_and_bandwidth(reports: dict[str, Report]) -> None:
     assert read(measurements.healthy(reports["one_down"]))[3] == {
         "nodes": 4, "reached": 3, "errors": 1, "warnings": 0, "failed": 2, "crashed": 0, "not_run": 6, "unknown": 0,
