@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import SystemRandom
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,9 @@ from ncheck.cli.options import CONFIG, JOB, PACE, SSH, WHICH, GroupedCommand, Gr
 from ncheck.errors import EXIT_CLEAN, EXIT_INTERRUPTED, SettingsError
 from ncheck.hostlist import quoted
 from ncheck.text import printable
+
+if TYPE_CHECKING:
+    from ncheck.fleet.bundle import Bundle
 
 _LARGEST = 64 * 2**20  # characters of an answer
 _MOST_NOTES = 8
@@ -65,7 +68,7 @@ def bundle(
     ncheck replay bundle.zip                                      the same verdict anywhere
     ncheck triage bundle.zip                                      the job in it
     """  # noqa: D301  click ends a paragraph's folding at \b
-    from ncheck.files import new_place, write_whole, write_zip
+    from ncheck.files import new_place
     from ncheck.fleet.bundle import bundled, files_of
 
     if restore is not None:
@@ -91,10 +94,7 @@ def bundle(
                 say(f"interrupted: {path} was not written")
                 return code
         packed = bundled(recording, parts["job"], texts, parts["past"], SystemRandom() if anonymous else None)
-    if packed.names:
-        document = packed.names.document()
-        write_whole(keep, "--anonymous", lambda file: file.write(document), 0o600)
-    write_zip(path, "-o", packed.members)
+    _write(packed, path, keep)
     for note in packed.notes[:_MOST_NOTES]:
         say(note)
     if (more := len(packed.notes) - _MOST_NOTES) > 0:
@@ -105,6 +105,22 @@ def bundle(
     replaced = f"names and addresses are replaced; keep {keep}, which has the real ones, and do not send it"
     say(f"wrote {path}, {_size(path)}: {inside}; {replaced if packed.names else real}")
     return code
+
+
+def _write(packed: Bundle, path: str, keep: str) -> None:
+    """Write the archive and, beside it, the names that it replaces: both or none. Raises SettingsError."""
+    from ncheck.files import write_whole, write_zip
+
+    if packed.names is None:
+        write_zip(path, "-o", packed.members)
+        return
+    document = packed.names.document()
+    write_whole(keep, "--anonymous", lambda file: file.write(document), 0o600)
+    try:
+        write_zip(path, "-o", packed.members)
+    except BaseException:
+        Path(keep).unlink(missing_ok=True)
+        raise
 
 
 def _has_nodes(source: tuple[str, ...], parts: Mapping[str, str | None], given: Mapping[str, object]) -> bool:

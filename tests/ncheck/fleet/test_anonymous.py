@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import zipfile
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address, ip_network
@@ -54,6 +55,20 @@ def test_each_recorded_cluster_has_its_report_under_other_names_and_none_of_the_
 def ncheck(capfd: pytest.CaptureFixture[str], *words: object) -> tuple[object, str, str]:
     code = main([str(word) for word in words])
     return code, *capfd.readouterr()
+
+
+def test_where_the_archive_cannot_be_written_no_file_of_real_names_stays(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The archive is larger than the names, and no file may be as large: a full disk, or a quota."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (52_000, limits[1]))
+    try:
+        ended = ncheck(capfd, "bundle", FIXTURES / "healthy-4x8-h100", "--anonymous", "-o", tmp_path / "b.zip")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert ended == (2, "", f"ncheck: -o: {tmp_path}/b.zip: File too large\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_saved_job_and_its_logs_have_their_diagnosis_under_other_names(
