@@ -29,7 +29,8 @@ from .stuck import stuck_folder
 pytestmark = pytest.mark.slow
 STALLED = 10  # seconds
 CALM = {"PAUSE": "0.2", "BUSY": "0.3"}  # a job's steps, for as long as a watch takes
-LIVELY = 60  # steps: so long has a job to get on until it can be compared with itself
+LIVELY = 60  # steps: so long has a job to get on until a watch may say that it stands still
+USUAL = 180  # steps, of 0.2 s: more than the three times STALLED that a watch looks on before it calls a job slow
 Event = dict[str, Any]
 
 
@@ -152,7 +153,7 @@ def test_a_rank_that_others_wait_for_is_no_alarm_as_long_as_it_works_and_its_end
 
 
 def test_a_rank_that_became_slow_is_named(triage_lab: Lab) -> None:
-    with running(triage_lab, Job(f"slow-cpu@1:{LIVELY}", variables=CALM)), watching(triage_lab) as watch:
+    with running(triage_lab, Job(f"slow-cpu@1:{USUAL}", variables=CALM)), watching(triage_lab) as watch:
         assert named(watch.alarm("slow")) == ("slow_rank", [1], ["node02"])
 
 

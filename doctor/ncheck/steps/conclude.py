@@ -71,7 +71,7 @@ def conclude(  # noqa: PLR0913  each is a part of the report
     verdicts = tuple(earlier.held(judgement.joined, cluster.names) if earlier else judgement.joined)
     unreached = _unreached(cluster, checks, excused)
     measurements, probe = _measured(cluster)
-    if probe.means in _BY_NCCL and (settings.run.probe_wanted or recorded):
+    if probe.means in _BY_NCCL:
         from ncheck.predict.cluster import choices
 
         probe = replace(probe, choices=tuple(choices(cluster, measurements, probe, settings.slots)))
@@ -277,7 +277,7 @@ def _measured(cluster: Cluster) -> tuple[tuple[Measurement, ...], Probe]:
     return measured(cluster.known)
 
 
-_BY_NCCL = ("nccl", "nccl-tests")  # of which `ncheck probe` says what NCCL chose: ncheck.predict
+_BY_NCCL = ("nccl", "nccl-tests")  # of which the report says what NCCL chose
 
 
 def _mesh(cluster: Cluster) -> MeshSample | None:

@@ -20,14 +20,10 @@ from ncheck.facts.topology import TopologyFacts
 from ncheck.model.cluster import Cluster
 from ncheck.model.fact import Unread
 from ncheck.model.op import Op
-from ncheck.model.plan import LaunchPlan
 from ncheck.model.report import Measurement, NcclChoice, Point, Probe
 from ncheck.pipeline import look_again
 from ncheck.predict.cluster import FACTS, choices, predict_cluster
 from ncheck.predict.prediction import Prediction
-from ncheck.probe.facts import ProbeFacts
-from ncheck.settings import RunContext, Settings
-from ncheck.steps.conclude import conclude
 
 RECORDED = Path(__file__).parents[3] / "fixtures"
 HEALTHY = look_again(str(RECORDED / "healthy-4x8-h100"), FACTS)
@@ -401,11 +397,3 @@ def test_where_something_has_to_be_assumed_the_report_of_what_was_measured_says_
 ) -> None:
     assert chosen_for(cluster) == []
     assert chosen_for(HEALTHY, version="2.20.5") == []  # another library was measured than the nodes load
-
-
-@pytest.mark.parametrize(("wanted", "sizes"), [(False, []), (True, [8, 2**16, 2**20, 2**24, 2**28, 2**30])])
-def test_only_ncheck_probe_takes_the_time_for_it(*, wanted: bool, sizes: list[int]) -> None:
-    measured = look_again(str(RECORDED / "healthy-4x8-h100"), (*FACTS, ProbeFacts))
-    report = conclude(measured, (), Settings(run=RunContext(probe_wanted=wanted)), LaunchPlan())
-    assert report.probe.ran
-    assert [one.size for one in report.probe.choices] == sizes
