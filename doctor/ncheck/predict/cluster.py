@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ncheck.facts.environment import EnvironmentFacts
 from ncheck.facts.gpudirect import GpuDirectFacts
 from ncheck.facts.login import LoginFacts
 from ncheck.facts.nccl import LoadedNcclFacts
@@ -24,6 +25,9 @@ from ncheck.predict.machine import without_gpudirect
 from ncheck.predict.prediction import Prediction, predicted
 from ncheck.predict.releases import CHECKED, rules_of
 from ncheck.probe.links.hardware import HARDWARE_FACTS
+from ncheck.probe.links.nic_links import Rails, by_rdma, rails_of
+from ncheck.probe.results import collectives
+from ncheck.probe.skip_reason import ran_on
 
 FACTS: tuple[FactType, ...] = (LoginFacts, *HARDWARE_FACTS, LoadedNcclFacts, NetPluginFacts, GpuDirectFacts)
 SIZES = (2**13, 2**17, 2**20, 2**23, 2**26, 2**30, 2**33)
@@ -71,7 +75,7 @@ def choices(
         case, rdma = parts_of(cluster.subset(one.nodes), slots)
         known = {part.version for part in case.values()} == {probe.version} and release_of(probe.version) in CHECKED
         alike = one.ranks == sum(part.ranks for part in case.values())
-        if not known or not alike or _notes(case, probe.version, rdma=rdma):
+        if not known or not alike or _notes(case, probe.version, rdma=rdma) or not _ran_so(cluster, one, case):
             continue
         nics = min(len(part.ports) for part in case.values())
         for row in predicted(case, Op(one.op), sorted({point.size for point in one.curve})).rows:
@@ -81,7 +85,22 @@ def choices(
 
 def _read(facts: Facts) -> bool:
     """Return whether all of it was asked, which --select may leave out, and what NCCL loads is known."""
-    return facts.keys() >= {*FACTS} and not isinstance(facts[NetPluginFacts], Unread)
+    unread = any(isinstance(facts[fact], Unread) for fact in (EnvironmentFacts, NetPluginFacts) if fact in facts)
+    return facts.keys() >= {*FACTS} and not unread
+
+
+def _ran_so(cluster: Cluster, one: Measurement, case: Case) -> bool:
+    """Return whether the run itself, by NCCL's log, used these HCA ports; inside a node it uses none."""
+    steps = collectives(ran_on(cluster.known))
+    for ran in steps if len(case) > 1 else ():
+        if (ran.step.stage.value, ran.step.op.value, ran.step.group) != (one.stage, one.op, one.nodes):
+            continue
+        for node, result in ran.results.items():
+            rails = rails_of(node, case[node].hardware, result)
+            used = {port.name for port in rails.used} if isinstance(rails, Rails) else set()
+            if case[node].ports and not (by_rdma(ran.step, result) and used == {*case[node].nics}):
+                return False
+    return True
 
 
 def _notes(case: Case, version: str, *, rdma: bool) -> list[str]:

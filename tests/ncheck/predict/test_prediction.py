@@ -24,6 +24,7 @@ from ncheck.model.report import Measurement, NcclChoice, Point, Probe
 from ncheck.pipeline import look_again
 from ncheck.predict.cluster import FACTS, choices, predict_cluster
 from ncheck.predict.prediction import Prediction
+from ncheck.probe.facts import ProbeFacts
 
 RECORDED = Path(__file__).parents[3] / "fixtures"
 HEALTHY = look_again(str(RECORDED / "healthy-4x8-h100"), FACTS)
@@ -368,6 +369,17 @@ def measurement(op: Op, *sizes: int, stage: str = "all") -> Measurement:
     )
 
 
+def logged(used: str) -> Cluster:
+    """Return the healthy cluster, of which NCCL logged this on gpu02 in every step."""
+    measured = look_again(str(RECORDED / "healthy-4x8-h100"), (*FACTS, ProbeFacts))
+    known = dict(measured.known)
+    own = known["gpu02"][ProbeFacts]
+    assert isinstance(own, ProbeFacts)
+    results = tuple(replace(result, used=(used,)) for result in own.results)
+    known["gpu02"] = {**known["gpu02"], ProbeFacts: replace(own, results=results)}
+    return replace(measured, known=known)
+
+
 def chosen_for(cluster: Cluster, *measured: Measurement, version: str = "2.21.5") -> list[NcclChoice]:
     probe = Probe(ran=True, reason="", means="nccl", version=version)
     return list(choices(cluster, measured or [measurement(Op.ALL_REDUCE, 2**30)], probe))
@@ -389,6 +401,9 @@ def test_what_was_measured_has_what_nccl_chose_for_it() -> None:
         changed(GpuDirectFacts, lambda _: Unread("no answer")),
         changed(LoadedNcclFacts, lambda own: replace(own, version="2.20.5"), "gpu02"),
         changed(NetPluginFacts, lambda _: Unread("no answer"), "gpu02"),
+        changed(EnvironmentFacts, lambda _: Unread("no answer"), "gpu02"),  # NCCL_ALGO may be set there
+        logged("NCCL INFO NET/Socket : Using [0]eno1:10.20.0.12<0>"),
+        logged("NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eno1:10.20.0.12<0>"),
         replace(HEALTHY, nodes=tuple(replace(node, slots=4) for node in HEALTHY.nodes)),
     ],
 )
