@@ -83,17 +83,21 @@ _OF_FILES = frozenset({"py", "c", "cc", "cpp", "cu", "h", "sh", "so", "log", "tx
 _NO_NAMES = frozenset({"root", "nobody", "none", "null", "unknown", "user", "localhost", "any", "all", "local"})
 
 _NAME = r"[A-Za-z_](?:[\w.-]{0,61}\w)?"
-_USERS = re.compile(  # /home/NAME   USER=NAME   "user": "NAME"   uid=1000(NAME)   NAME@gpu01
-    rf"(?:/(?:home|Users|users)/|\b(?:USER|LOGNAME|USERNAME|SUDO_USER|SLURM_JOB_USER|PBS_O_LOGNAME)[=:\"' ]{{1,4}}"
-    rf"|\"(?:user|user_name|username)\": ?\"|\b(?:user|username)=[\"']?|\buid=\d{{1,10}}\()"
-    rf"(?P<name>{_NAME})|(?<![\w.:-])(?P<login>{_NAME})(?=@[A-Za-z]{{2}}[\w-]*[.\d])"
+_USER_KEYS = ("user", "user_name", "username")
+_HOST_KEYS = ("node", "host", "host_name", "hostname", "nodename")
+_BEFORE_USER = (  # /home/NAME   USER=NAME   "user": "NAME"   uid=1000(NAME)
+    rf"/(?:home|Users|users)/|\b(?:USER|LOGNAME|USERNAME|SUDO_USER|SLURM_JOB_USER|PBS_O_LOGNAME)[=:\"' ]{{1,4}}"
+    rf"|\"(?:{'|'.join(_USER_KEYS)})\": ?\"|\b(?:{'|'.join(_USER_KEYS)})=[\"']?|\buid=\d{{1,10}}\("
+)
+_USERS = re.compile(  # also NAME@gpu01
+    rf"(?:{_BEFORE_USER})(?P<name>{_NAME})|(?<![\w.:-])(?P<login>{_NAME})(?=@[A-Za-z]{{2}}[\w-]*[.\d])"
 )
 _HOSTS = (
     re.compile(  # gpu01:7:9 [0] NCCL INFO   [gpu01:7] btl   Nov 28 10:00:00 gpu01 kernel:   SLURM_NODELIST=gpu[1-4]
         rf"^(?P<nccl>{_NAME}):\d+:\d+ |\[(?P<mpi>{_NAME}):\d+\] "
         rf"|^[A-Z][a-z]{{2}} [ \d]\d [\d:]{{8}} (?P<log>{_NAME}) \S+:"
         rf"|NODELIST=(?P<list>(?:[\w.,-]|\[[\d,-]+\])+)|\bHOST(?:NAME)?=(?P<variable>{_NAME})"
-        rf"|\"(?:node|host|host_name|hostname|nodename)\": ?\"(?P<json>{_NAME})\"",
+        rf"|\"(?:{'|'.join(_HOST_KEYS)})\": ?\"(?P<json>{_NAME})\"",
         re.MULTILINE,
     )
 )
@@ -104,8 +108,6 @@ _SERIALS = re.compile(
 _VERSION = re.compile(
     r"(?i)(?:version|release|firmware|==|cu\d\d)[ :=\"'-]{0,4}$"
 )  # cublas-cu12: 12.4.5.8 is no address
-_USER_KEYS = frozenset({"user", "user_name", "username"})
-_HOST_KEYS = frozenset({"node", "host", "host_name", "hostname", "nodename"})
 _SERIAL_KEYS = frozenset({"serial", "serial_number", "board_serial", "chassis_serial", "product_serial"})
 _COMMON_WORDS = """
     Mon Tue Wed Thu Fri Sat Sun Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec Corporation Xeon Platinum Gold EPYC GHz
@@ -469,7 +471,9 @@ class _New:
     def text(self, text: str, before: str = "") -> str:
         """Return a text under the new names. `before`: what it is behind."""
         if self._said:
-            text = self._said.sub(lambda found: self._users[found[0]], text)
+            text = self._said.sub(
+                lambda found: (found["before"] or "") + self._users[found["name"] or found["login"]], text
+            )
         return _FOUND.sub(lambda found: self._token(found, before), text)
 
     def _token(self, found: re.Match[str], before: str = "") -> str:
@@ -589,12 +593,12 @@ def _words_of(shape: str) -> list[str]:
 def _said_of(names: Iterable[str]) -> re.Pattern[str] | None:
     """Return what finds these names where they are those of users."""
     any_of = "|".join(map(re.escape, names))
-    places = (
-        "/home/", "/Users/", "/users/", "USER=", "LOGNAME=", "USERNAME=", " of ", " user ", " for ",
-        "user=", "username=", *(f'"{key}":{blank}"' for key in sorted(_USER_KEYS) for blank in ("", " ")),
-    )  # fmt: skip
-    before = "|".join(f"(?<={place})" for place in (*map(re.escape, places), r"\d\("))
-    return re.compile(rf"(?:{before})(?:{any_of})(?![\w.\[-])|(?<![\w.-])(?:{any_of})(?=@)") if any_of else None
+    before = rf"{_BEFORE_USER}|USER=| of | user | for |\d\("
+    return (
+        re.compile(rf"(?P<before>{before})(?P<name>{any_of})(?![\w.\[-])|(?<![\w.-])(?P<login>{any_of})(?=@)")
+        if any_of
+        else None
+    )
 
 
 def _is_v4(text: str) -> bool:

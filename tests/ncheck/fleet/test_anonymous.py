@@ -119,6 +119,9 @@ TEXTS: dict[str, tuple[Sequence[str], str, Sequence[str], Sequence[str]]] = {
     "a user whose name is a word": (
         ["n07"], "/home/mark/x mark@n07 USER=mark pid 7 of mark: marked", ["/mark", "mark@", "=mark", "of mark"],
         ["/x ", ": marked"]),
+    "a user whose name is a word, by other variables": (
+        [], "/home/mark/x SUDO_USER=mark SLURM_JOB_USER=mark PBS_O_LOGNAME: mark user_name=mark MY_USER=mark\nmark: 7",
+        ["/mark", "=mark", ": mark"], ["SUDO_USER=", " MY_USER=", "\nmark: 7"]),
     "addresses in names": (
         ["ip-10-20-0-11"], "ip-10-20-0-11.ec2.internal ip-10-20-0-[11-14] x_10.20.0.12",
         ["10-20-0", "10.20.0"], ["-[11-14]"]),
