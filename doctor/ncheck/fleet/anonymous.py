@@ -67,6 +67,11 @@ _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _NUMBER = re.compile(r"\[[\d,-]+\]|\d+")
 _PIECES = re.compile(r"(?:[^._\-\[\]]|\[[\d,-]+\])+|[._\-\[\]]")
 _PART_OF_NUMBER = re.compile(r"(?:veth|cali|tap|lxc|cni)?(?=[a-fA-F]*\d)[0-9a-fA-F]{6,}")  # veth3f9a1c2
+_LEFT, _RIGHT = (
+    re.compile(r"[^._\-\[\]]*\Z"),
+    re.compile(r"[^._\-\[\]]*"),
+)  # the rest of a piece, before and behind a name
+_LEAST_JOINED = 4  # characters of a name that is found where letters or digits are beside it: not the n1 of dn1s
 _SHORT = 2  # letters: what is no longer is a part of a number, a unit or an option, or a name that is known to be one
 
 # Capital letters are those of a node (GPU01), but for what tools call the devices of any machine: GPU0, NIC12.
@@ -176,6 +181,45 @@ def _names_node(piece: str, shapes: Collection[str]) -> bool:
     return shape in shapes or (shape.lower() in shapes and not _NUMBERED.fullmatch(piece))
 
 
+def _joined_of(shapes: Iterable[str]) -> re.Pattern[str] | None:
+    """Return what finds names of nodes that have a number, also with letters or digits beside them."""
+    joinable = (shape for shape in shapes if "#" in shape and any(len(word) > 1 for word in _LETTERS.findall(shape)))
+    any_of = "|".join(
+        ("(?<!\\d)" if shape.startswith("#") else "") + re.escape(shape).replace(r"\#", f"(?:{_NUMBER.pattern})")
+        for shape in sorted(joinable, key=len, reverse=True)
+    )
+    return re.compile(f"(?:{any_of})(?!\\d)", re.IGNORECASE) if any_of else None
+
+
+def _apart(
+    text: str, joined: re.Pattern[str] | None, shapes: Collection[str], whole: Collection[str] = ()
+) -> list[str]:
+    """Return a text apart: at the odd places names of nodes with letters or digits beside them, gpu01x and mlx5gpu01.
+
+    A piece that is one of `whole` stays whole.
+    """
+    parts, done = [], 0
+    for found in joined.finditer(text) if joined else ():
+        if _is_joined(found, whole) and _names_node(found[0], shapes):
+            parts += [text[done : found.start()], found[0]]
+            done = found.end()
+    return [*parts, text[done:]]
+
+
+def _is_joined(found: re.Match[str], whole: Collection[str]) -> bool:
+    """Return whether what looks like the name of a node is one in a piece, not part of a number or of a word."""
+    name, text = found[0], found.string
+    left, right = (_LEFT.search(text, 0, found.start()) or found)[0], (_RIGHT.match(text, found.end()) or found)[0]
+    piece = left + name + right
+    if len(name) < _LEAST_JOINED or piece in (name, *whole) or _PART_OF_NUMBER.fullmatch(piece):
+        return False
+    if name[-1].isalpha() and right[:1].isalpha():
+        return False
+    if not (name[0].isalpha() and left[-1:].isalpha()) or (name[0].isupper() and left[-1].islower()):
+        return True
+    return not _is_ordinary(_LETTERS.findall(left)[-1] + _LETTERS.findall(name)[0])
+
+
 def _as(new: str, old: str) -> str:
     """Return a word in the case of another one."""
     return "".join(n.upper() if o.isupper() else n for n, o in zip_longest(new, old[: len(new)], fillvalue=""))
@@ -202,6 +246,10 @@ class Names:
         names = (*self.shapes, *(name for name in self.exact if len(name) <= _LONGEST_NAME))
         return frozenset(self.shapes), max((len(_PIECES.findall(name)) for name in names), default=1)
 
+    @cached_property
+    def _joined(self) -> re.Pattern[str] | None:
+        return _joined_of(self.shapes)
+
     def inverse(self) -> Names:
         """Return the names in the other direction."""
         exact, words, nodes, networks = (
@@ -220,6 +268,12 @@ class Names:
         return "".join(self.exact.get(part) or self._names(part, nodes=nodes) for part in _UUID.split(old))
 
     def _names(self, old: str, *, nodes: bool) -> str:
+        joined = self._joined if nodes else None
+        parts = _apart(old, joined, self._shapes[0], self.exact)
+        new = (self.of_node(part) if at % 2 else self._of_pieces(part, nodes=nodes) for at, part in enumerate(parts))
+        return _INNER.sub(self._network, "".join(new))
+
+    def _of_pieces(self, old: str, *, nodes: bool) -> str:
         (shapes, longest), pieces, new, at = self._shapes, _PIECES.findall(old), "", 0
         while at < len(pieces):
             end = at
@@ -231,7 +285,7 @@ class Names:
             else:
                 new += self._plain(pieces[at])
             at = end
-        return _INNER.sub(self._network, new)
+        return new
 
     def _plain(self, piece: str) -> str:
         """Return a word under the new names, that of no node."""
@@ -354,6 +408,7 @@ class _New:
 
     def __init__(self, seen: _Seen, random: Random) -> None:
         self._seen, self._random = seen, random
+        self._ends: tuple[str, ...] = ()  # new words of nodes: behind others they would look like the name of one
         self._cache: dict[tuple[str, str], str] = {}  # by kind and old text
         self._strings: dict[tuple[str, str], str] = {}  # of JSON, by their key and the old one
         hosts = {name for name in seen.hosts if _is_host(name)}
@@ -382,28 +437,34 @@ class _New:
 
     def _new_words(self, users: Iterable[str], shapes: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
         """Return the new words that are put wherever the old ones are, and those of the names of nodes."""
-        names = (name for token in self._seen.of["words"] for name in _UUID.split(token)[::2])
-        pieces = {piece for name in names for piece in _PIECES.findall(name)}
+        joined, known = _joined_of(shapes), frozenset(shapes)
+        names = {name for token in self._seen.of["words"] for name in _UUID.split(token)[::2]}
+        pieces = {
+            piece for name in names for part in _apart(name, joined, known)[::2] for piece in _PIECES.findall(part)
+        }
         letters = {word for piece in pieces if not _PART_OF_NUMBER.fullmatch(piece) for word in _LETTERS.findall(piece)}
         letters.update(word for name in users for word in _LETTERS.findall(name))
         unknown = {word.lower() for word in letters if not _is_ordinary(word)}
         of_nodes = {word.lower() for shape in shapes for word in _words_of(shape)}
         self._used = {*unknown, *of_nodes}
-        nodes = self._ordered(of_nodes, shapes, {_shape(piece).lower() for piece in pieces})
+        nodes = self._ordered(of_nodes, shapes, {_shape(piece).lower() for piece in pieces}, names)
         self._used.update(nodes.values())
+        self._ends = tuple(new for new in nodes.values() if len(new) > 1)
         return {word: nodes.get(word) or self._unused(len(word)) for word in sorted(unknown)}, nodes
 
-    def _ordered(self, words: set[str], shapes: Iterable[str], seen: set[str]) -> dict[str, str]:
+    def _ordered(self, words: set[str], shapes: Iterable[str], seen: set[str], texts: Iterable[str]) -> dict[str, str]:
         """Return new words of the same lengths in the same order, since a report lists nodes by name; of many in any.
 
-        The names of `shapes` that they make have no shape that was seen in the archive.
+        The names of `shapes` that they make have no shape that was seen in the archive, nor is one within `texts`.
         """
+        text = "\n".join({_shape(one).lower() for one in texts})
         for _ in range(_TRIES if len(words) <= _MOST_ORDERED else 0):
             letters = Renumbered([tuple(map(ord, word)) for word in words], self._letters)
             new = {word: "".join(map(chr, letters.new(tuple(map(ord, word))))) for word in words}
             names = {_replaced(shape, new) for shape in shapes}
             fresh = all(len(word) <= _SHORT or self._is_unused(word) for word in new.values())
-            if fresh and names.isdisjoint(seen) and not any(map(_COMMON.fullmatch, names)):
+            apart = names.isdisjoint(seen) and not any(one in text and _joined_of([one]) for one in names)
+            if fresh and apart and not any(map(_COMMON.fullmatch, names)):
                 return new
         return {word: self._unused(len(word)) for word in sorted(words)}
 
@@ -415,7 +476,7 @@ class _New:
         return dict(zip(old, self._random.sample([*free, *old], len(old)), strict=True))
 
     def _is_unused(self, word: str) -> bool:
-        return word not in self._used and not _is_ordinary(word)
+        return not (word in self._used or word.endswith(self._ends) or _is_ordinary(word))
 
     def _unused(self, length: int) -> str:
         """Return a word that nothing else has; a longer one where no such word is found."""

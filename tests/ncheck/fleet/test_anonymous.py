@@ -109,6 +109,14 @@ TEXTS: dict[str, tuple[Sequence[str], str, Sequence[str], Sequence[str]]] = {
         ["gpu01", "gpu02.hpc.acmecorp.com"],
         "gpu01: gpu[01-16] gpu07 gpu01-ib0 root@gpu01.hpc.acmecorp.com nccl-gpu03.log",
         ["gpu0", "gpu[", "hpc", "acmecorp"], ["01: ", "[01-16] ", "07 ", "01-ib0 root@", ".com nccl-"]),
+    "nodes whose names are joined to other words": (
+        ["gpu01", "cn07", "node-3"],
+        "gpu01x gpu01_mlx5_0 rank3gpu01 mlx5gpu07:1 ibgpu01 IbGpu01 gpu[01-02]x cn07b 2cn08 node-3b x.node-3.log",
+        ["gpu0", "Gpu0", "gpu[", "cn0", "node-3"],
+        ["01x ", "01_mlx5_0 rank3", " mlx5", "07:1 ib", "01 Ib", "[01-02]x ", "07b 2", "08 ", "-3b x."]),
+    "words and numbers in which the name of a node is by chance": (
+        ["gpu1", "n1", "cn01", "fed01", "rain1"], "GPU1x nn1 n1s a0fed01c GPU12 cn1x p2p training1 sm90", [],
+        ["GPU1x nn1 n1s a0fed01c GPU12 cn1x p2p training1 sm90"]),
     "NUMA nodes beneath /sys": (
         ["node1"], "node1 /sys/devices/system/node/node0/meminfo the node", [], ["/node/node0/meminfo the node"]),
     "addresses and UUIDs in the path of a device": (
