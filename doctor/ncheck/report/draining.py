@@ -10,7 +10,7 @@ from ncheck.model.finding import Outcome
 from ncheck.model.report import Report
 from ncheck.model.state import state_of
 from ncheck.report import text as words
-from ncheck.report.summary import origin
+from ncheck.report.summary import origin, words_of_state
 from ncheck.report.text import grouped
 from ncheck.saved_report import drain_reason
 
@@ -35,7 +35,7 @@ def comments(report: Report) -> Iterator[str]:
 
 def _comments(report: Report) -> Iterator[str]:
     recorded = " (recorded data, not live)" if report.recorded else ""
-    yield f"{state_of(report).value}{recorded}"
+    yield f"{words_of_state(report, state_of(report))}{recorded}"
     yield ", ".join(origin(report))
     if report.interrupted:
         yield "interrupted: no node is judged"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from ncheck.model.report import Report, State
 from ncheck.model.state import unreached_and_unknown
 from ncheck.report import text as words
 from ncheck.report.language import tr
-from ncheck.report.summary import Headline, checks_of, headline, only
+from ncheck.report.summary import Headline, checks_of, headline
 from ncheck.report.text import fold_findings, fold_verdicts, grouped
 
 
@@ -18,14 +19,14 @@ def answer(report: Report) -> Headline:
     details = tuple(map(words.line, made.details))
     if report.recorded:
         details = (*details[:-1], tr("{details} (recorded data, not live)", details=details[-1]))
-    return Headline(made.state, details)
+    return replace(made, details=details)
 
 
 def of_cluster(report: Report) -> Headline:
     """Return the answer for a monitor, which takes it for the state of the cluster: some checks alone verify none."""
     made = answer(report)
     if report.select and made.state is State.READY:
-        return Headline(State.NOT_VERIFIED, (only(report), *made.details))
+        return replace(made, state=State.NOT_VERIFIED)
     return made
 
 

@@ -32,23 +32,25 @@ _KINDS = {
 _PROBLEMS = 20  # of an earlier report, by name
 _CULPRITS, _CAUSES = 4, 2  # groups of nodes in the headline, and causes of each
 _SELECTED = 8  # words of --select by name
+_NAMED = 4  # of them in the headline, which names all or none
 
 _LONGEST_REASON = 300  # characters of why a node was left out: a node's own words may be in it
 
 
 @dataclass(frozen=True)
 class Headline:
-    """The answer in one sentence, which begins with the words of its state."""
+    """The answer in one sentence, which begins with its state, as words_of_state() says it."""
 
     state: State
+    words: str
     details: tuple[str, ...]
 
     @property
     def text(self) -> str:
-        state, details = tr(self.state.value), tr("; ").join(self.details)
+        details = tr("; ").join(self.details)
         if self.state is State.INTERRUPTED:
-            return tr("{state} {details}", state=state, details=details)
-        return tr("{state}: {details}", state=state, details=details)
+            return tr("{state} {details}", state=self.words, details=details)
+        return tr("{state}: {details}", state=self.words, details=details)
 
     @property
     def kind(self) -> str:
@@ -59,6 +61,19 @@ class Headline:
 def headline(report: Report, findings: Sequence[FoldedFinding]) -> Headline:
     """Return the state, the culprits with their causes, and whether the launch plan can be used."""
     state = state_of(report)
+    return Headline(state, words_of_state(report, state), (*_details(report, findings, state),))
+
+
+def words_of_state(report: Report, state: State) -> str:
+    """Return "Ready"; after a run of some checks "Only NC4, NC5 checked", because the cluster may not be ready."""
+    if not report.select or state not in (State.READY, State.WARNED):
+        return tr(state.value)
+    some = only(report) if len(report.select) <= _NAMED else tr("only some checks ran")
+    text = some[0].upper() + some[1:]
+    return text if state is State.READY else tr("{text}, with warnings", text=text)
+
+
+def _details(report: Report, findings: Sequence[FoldedFinding], state: State) -> Sequence[str]:
     relevant = [one for one in findings if not one.ignored and matters(one.severity, report.fail_on)]
     errors = [one for one in relevant if one.severity is Severity.ERROR]
     others = [one for one in relevant if one.severity is not Severity.ERROR]
@@ -72,9 +87,9 @@ def headline(report: Report, findings: Sequence[FoldedFinding]) -> Headline:
         culprits = _culprits([one for one in errors if one.counts])
         found = [tr("found so far: {culprits}", culprits=tr("; ").join(culprits))] if culprits else []
         after = tr("after {seconds} s: {answered}", seconds=f"{report.seconds:.1f}", answered=answered)
-        return Headline(state, (after, *found, *rest))
+        return [after, *found, *rest]
     if state is State.ONLY_WITH_PLAN:
-        return Headline(state, (*_culprits([one for one in errors if one.counts]), *rest))
+        return [*_culprits([one for one in errors if one.counts]), *rest]
     rest = [
         *_alone(report),
         *_cpus_only(report),
@@ -86,12 +101,12 @@ def headline(report: Report, findings: Sequence[FoldedFinding]) -> Headline:
     if state is State.NOT_READY:
         named = set(map(id, causes))
         parts = [*_culprits(causes), *counted(one for one in others if one.counts and id(one) not in named).problems]
-        return Headline(state, (*parts, *lost, *unknown, *rest))
+        return [*parts, *lost, *unknown, *rest]
     if state is State.READY:
-        return Headline(state, (_passed(report), *rest))
+        return [_passed(report), *rest]
     found = [*lost, *unknown, *_culprits([one for one in others if one.counts])]
     nothing = [tr("no check passed")] if state is State.NOT_VERIFIED and not found else []
-    return Headline(state, (*found, *nothing, *rest))
+    return [*found, *nothing, *rest]
 
 
 def _culprits(causes: Sequence[FoldedFinding]) -> list[str]:
@@ -173,7 +188,7 @@ def _again(report: Report) -> list[str]:
     if not problems:
         return [tr("nothing had failed in the earlier report, so all was checked")]
     gone, earlier = sum(one.is_gone for one in problems), words.count(len(problems), "earlier problem")
-    return [tr("{gone} of {problems} gone, and only what these need was checked", gone=gone, problems=earlier)]
+    return [tr("{gone} of {problems} gone", gone=gone, problems=earlier)]
 
 
 def looked_again(report: Report) -> Iterator[str]:

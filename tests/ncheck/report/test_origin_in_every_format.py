@@ -37,3 +37,24 @@ def test_a_report_says_to_which_checks_it_was_limited(form: str, reports: dict[s
     whole = written(reports["healthy"])
     assert "only NC4" not in whole
     assert "ncheck.select" not in whole
+
+
+@pytest.mark.parametrize("form", ["console", "concise", "table", "html", "markdown", "github", "nagios"])
+def test_a_run_of_some_checks_is_not_called_ready(form: str, reports: dict[str, Report]) -> None:
+    """The rest of the cluster may be broken. An error of some checks is one of the cluster."""
+
+    def written(report: Report) -> str:
+        stream = io.StringIO()
+        show(report, form, stream, {})
+        return stream.getvalue().replace("%2C", ",")
+
+    some = {name: written(replace(reports[name], select=("NC4", "NC5"))) for name in ("healthy", "hostile")}
+    assert "Only NC4, NC5 checked: 9 checks passed, 1 skipped" in some["healthy"]
+    assert "Only NC4, NC5 checked, with warnings: " in some["hostile"]
+    assert [text for text in some.values() if "Ready: " in text or "Ready, " in text] == []
+    assert "Not ready: " in written(replace(reports["mixed_nccl"], select=("NC2",)))
+    many = tuple(f"NC{number}" for number in range(401, 409))
+    assert "Only some checks ran: 9 checks passed" in written(replace(reports["healthy"], select=many))
+    whole = written(reports["healthy"])
+    assert "Ready: 9 checks passed, 1 skipped" in whole
+    assert "Only " not in whole
