@@ -90,6 +90,8 @@ BETWEEN_ROOMS = {
     ("ncheck.predict", "ncheck.probe.links.gpu_links"): "how the GPUs of a node are linked",
     ("ncheck.predict", "ncheck.probe.links.hardware"): "the facts of all these",
     ("ncheck.predict", "ncheck.probe.links.pcie_links"): "what NCCL assumes of PCIe",
+    ("ncheck.predict", "ncheck.probe.links.nic_links"): "which HCA ports a run used, by its log",
+    ("ncheck.predict", "ncheck.probe.skip_reason"): "on which nodes something was begun",
     ("ncheck.read", "ncheck.probe.parse.nccl_tests"): "the output of nccl-tests is read and measured by one parser",
 }
 
