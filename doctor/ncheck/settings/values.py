@@ -127,10 +127,7 @@ PORT = whole(1, 65535)
 
 
 def time_limit(value: object) -> float:
-    try:
-        seconds = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else math.nan
-    except ValueError:
-        seconds = math.nan
+    seconds = _number(value)
     if not 0 < seconds < math.inf:
         raise ValueError(f"expected a number of seconds above 0, not {quoted(str(value))}")
     return seconds
@@ -138,11 +135,7 @@ def time_limit(value: object) -> float:
 
 def percent(value: object) -> float:
     """Read 5 or "5%"."""
-    text = str(value).removesuffix("%") if isinstance(value, (int, float, str)) and not isinstance(value, bool) else ""
-    try:
-        share = float(text)
-    except ValueError:
-        share = math.nan
+    share = _number(value.removesuffix("%") if isinstance(value, str) else value)
     if not 0 < share <= 100:  # noqa: PLR2004  all of it
         raise ValueError(f"expected a share above 0% and up to 100%, not {quoted(str(value))}")
     return share
@@ -224,10 +217,15 @@ def link_speed(value: object) -> float:
 
 
 def _number(value: object) -> float:
-    try:
-        return float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else math.nan
-    except ValueError:
+    """Read a number of a file, or as people write it: Python would take 1_0 and the digits of any script, too."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return math.nan
+    if isinstance(value, str) and not re.fullmatch(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*", value):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of a file with more than 308 digits
+        return math.inf
 
 
 _VERSIONS = ("driver", "cuda", "nccl", "mpi", "horovod", "python")
