@@ -92,6 +92,11 @@ def test_a_node_of_which_no_check_passed_is_unknown(reports: dict[str, Report]) 
     assert [row[1] for row in rows_of(replace(report, verdicts=skipped))][:3] == ["ready", "unknown", "ready"]
 
 
+def test_no_node_is_ready_after_some_checks_only(reports: dict[str, Report]) -> None:
+    assert {row[1] for row in rows_of(reports["healthy"])} == {"ready"}
+    assert {row[1] for row in rows_of(replace(reports["healthy"], select=("NC4",)))} == {"passed"}
+
+
 def test_a_wide_character_moves_no_column(reports: dict[str, Report]) -> None:
     report = reports["healthy"]
     first, *others = report.nodes
