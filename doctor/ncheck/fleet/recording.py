@@ -141,7 +141,7 @@ def _paths(folder: Path) -> list[Path]:
     try:
         entries = list(islice(folder.iterdir(), _MOST_ENTRIES + 1))
     except NotADirectoryError:
-        raise RecordingError(f"{folder}: a recording is a folder with one file a node; name the folder") from None
+        raise RecordingError(f"{folder}: not a folder; a recording is a folder with one file per node") from None
     except OSError as error:
         raise RecordingError(f"{folder}: {error.strerror or error}") from None
     if len(entries) > _MOST_ENTRIES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import BinaryIO
 
 from ncheck.errors import InventoryError
@@ -173,7 +174,8 @@ def _text(name: str, path: str, stdin: BinaryIO) -> str:
     except FileNotFoundError:
         raise InventoryError(f"{name}: no such file{instead_of_file(path)}") from None
     except IsADirectoryError:
-        raise InventoryError(f"{name}: is a directory; expected a file with one host per line") from None
+        recorded = "; to judge a recording: ncheck replay DIR" if any(Path(path).glob("*.json")) else ""
+        raise InventoryError(f"{name}: is a directory; expected a file with one host per line{recorded}") from None
     except PermissionError:
         raise InventoryError(f"{name}: permission denied; see: ls -l {name}") from None
     except (OSError, ValueError) as error:

@@ -243,7 +243,11 @@ def test_a_place_that_cannot_be_is_refused(position: object, count: object) -> N
 def test_a_folder_that_is_no_recording_is_a_line_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("gpu01\n")
-    for name, words in {"empty": "no recording is in it", "file": "name the folder", "none": "No such file"}.items():
+    for name, words in {
+        "empty": "no recording is in it",
+        "file": "not a folder; a recording is a folder with one file per node",
+        "none": "No such file",
+    }.items():
         with pytest.raises(RecordingError, match=f"{name}: .*{words}"):
             load(tmp_path / name)
 

@@ -16,6 +16,8 @@ from ncheck.inventory.read import read_inventory
 from ncheck.model.node import Node
 from ncheck.settings import Settings
 
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+
 Nodes = tuple[Node, ...]
 
 NOBODY = 65534
@@ -173,6 +175,10 @@ def test_a_path_that_is_no_file_is_told_apart(tmp_path: Path) -> None:
     assert message("no-such-node07") == "no-such-node07: no such file; to check a host by name: -H no-such-node07"
     assert message("no-such-nodes.txt") == "no-such-nodes.txt: no such file; write one host per line into it"
     assert message(str(tmp_path)) == f"{tmp_path}: is a directory; expected a file with one host per line"
+    assert message(str(FIXTURES / "healthy-4x8-h100")) == (
+        f"{FIXTURES}/healthy-4x8-h100: is a directory; expected a file with one host per line; "
+        "to judge a recording: ncheck replay DIR"
+    )
     assert message("a\0b") == "a?b: embedded null byte"
 
 
