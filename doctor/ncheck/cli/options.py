@@ -232,6 +232,7 @@ OUTPUT = (
     ),
 )  # fmt: skip
 GOOD, HISTORY = _group(rows.GOOD), _group(rows.HISTORY)
+READ_HISTORY = (_setting("history", help="A file that runs with --history FILE were added to; it is only read."),)
 ASSISTANT = (
     _option(
         "Assistant", "--files", metavar="DIR", multiple=True,

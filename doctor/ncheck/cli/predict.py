@@ -63,8 +63,8 @@ def predict(  # noqa: PLR0913, PLR0917  the options
     params layers hidden seq     the model; params as 70B or 1.5T
     dp tp pp cp                  the groups: data, tensor, pipeline, context parallel  [1]
     zero                         0, or the ZeRO stage 1, 2 or 3 (3: FSDP)  [0]
-    batch micro                  sequences of a micro-batch; micro-batches a step and replica  [1]
-    sp vp recompute              sequence parallel; virtual stages a GPU; full recomputation
+    batch micro                  sequences of a micro-batch; micro-batches per step and replica  [1]
+    sp vp recompute              sequence parallel; virtual stages per GPU; full recomputation
     dtype grads                  bf16, fp16 or fp32: of weights and activations, of gradients  [bf16]
     vocab tied                   the words; 1 if input and output share the embedding
     kv                           the width of all key heads together  [hidden]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ncheck.cli.examine import say, settings_of
-from ncheck.cli.options import CONFIG, HISTORY, GroupedCommand, GroupedOption, files, options
+from ncheck.cli.options import CONFIG, READ_HISTORY, GroupedCommand, GroupedOption, files, options
 from ncheck.errors import EXIT_CLEAN, SettingsError
 from ncheck.hostlist import fold, quoted
 
@@ -29,7 +29,7 @@ _PATH = click.option(
 
 @click.command(cls=GroupedCommand, short_help="Collect what a vendor asks for about a node.")
 @click.argument("node")
-@options((_FROM,), HISTORY[:1], (_PATH,), CONFIG)
+@options((_FROM,), READ_HISTORY, (_PATH,), CONFIG)
 def ticket(node: str, recording: str | None, path: str | None, **given: object) -> int:
     """Make a folder or zip archive about one node: what failed and since when, serial numbers, firmware, kernel lines,
     counters, measurements, and the node's answers. Secrets are removed; host names and addresses remain.

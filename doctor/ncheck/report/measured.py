@@ -150,9 +150,9 @@ def _by_model(probe: Probe) -> str:
 
 
 def _used(one: NcclChoice, sizes: str, *, several: bool) -> str:
-    """Return "Ring, Simple, 16 channels, 8 NICs a node at 1 GiB", after the operation where there are several."""
+    """Return "Ring, Simple, 16 channels, 8 NICs per node at 1 GiB", after the operation where there are several."""
     parts = [one.algorithm, one.protocol, words.count(one.channels, "channel")]
-    parts += [tr("{nics} a node", nics=words.count(one.nics, "NIC"))] if one.nics else []
+    parts += [tr("{nics} per node", nics=words.count(one.nics, "NIC"))] if one.nics else []
     text = tr("{what} at {sizes}", what=tr(", ").join(parts), sizes=sizes)
     return f"{words.line(one.op)} {text}" if several else text
 

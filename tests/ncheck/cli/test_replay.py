@@ -41,7 +41,7 @@ def test_a_recorded_healthy_cluster_is_exit_code_0_and_says_that_it_is_recorded(
     assert "Recorded data, not live.\n" in out
     assert "Ready: " in out
     assert (
-        "8 x 400 Gb/s NCCL 2.21.5 by its cost model: Ring, Simple, 16 channels, 8 NICs a node at 1 GiB "
+        "8 x 400 Gb/s NCCL 2.21.5 by its cost model: Ring, Simple, 16 channels, 8 NICs per node at 1 GiB "
         "(-v shows each size; before a run: ncheck predict)"
     ) in " ".join(out.split())
     assert "\nexit code 0: clean\n✓ Ready: " in out

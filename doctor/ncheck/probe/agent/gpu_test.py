@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Handle = Any  # NVML's, or a folder of sysfs
 
 READS = (
-    "one process a GPU, of the job's python3, run with -B -S -c: libcuda.so.1, and the job's cuBLAS if it has one",
+    "one process per GPU, of the job's python3, run with -B -S -c: libcuda.so.1, and the job's cuBLAS if it has one",
     "NVML meanwhile: clocks and why they are low, power, temperature, PCIe generation and width, errors of each GPU",
     "of AMD instead: libamdhip64, libhiprtc and librocblas",
     "of AMD in /sys/bus/pci/devices: mem_info_vram_*, pp_dpm_sclk, hwmon, *_link_*, serial_number, counts of errors",

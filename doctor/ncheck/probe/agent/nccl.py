@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ncheck.agent.sources import Arguments, Sources
 
 READS = (
-    "one process a GPU, of the job's python3, run with -B -S -c: libcuda.so.1 and the libnccl that the job loads",
+    "one process per GPU, of the job's python3, run with -B -S -c: libcuda.so.1 and the libnccl that the job loads",
     "its shared memory: NCCL's segments that the ranks were seen to have, and leave, are removed",
     *COUNTERS,
 )
