@@ -61,7 +61,7 @@ def _elsewhere(login: Login) -> Problem | None:
             f"nothing listens on port {login.port}, but an SSH server answers on port {also}: that is the host's own "
             f"if the node is a container; {start}. If it is none, list the node with port={also}"
             if also
-            else f"nothing listens on port {login.port}: {start}; if it is none, start ssh on the node's console"
+            else f"nothing listens on port {login.port}: {start}; if not, start ssh on the node's console"
         )
         return Problem(message, "docker ps -a", look=True, summary=summary)
     message = (

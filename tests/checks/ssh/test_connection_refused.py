@@ -55,7 +55,7 @@ def test_where_another_node_is_reached_the_server_is_to_be_started() -> None:
 def test_the_server_of_a_container_is_started_with_it_and_never_on_its_host() -> None:
     finding, host = judged(IN_CONTAINER), judged(replace(IN_CONTAINER, other_port=22))
     assert (finding.kind, finding.fix, host.kind, host.fix) == ("look", "docker ps -a", "look", "docker ps -a")
-    assert finding.message == f"nothing listens on port 10001: {START}; if it is none, start ssh on the node's console"
+    assert finding.message == f"nothing listens on port 10001: {START}; if not, start ssh on the node's console"
     assert host.message == (
         "nothing listens on port 10001, but an SSH server answers on port 22: that is the host's own if the node is a "
         f"container; {START}. If it is none, list the node with port=22"
