@@ -61,7 +61,12 @@ _FOUND = re.compile(
     """,
     re.VERBOSE,
 )
-_UUID = re.compile(r"((?<![0-9a-fA-F])[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}(?![0-9a-fA-F]))")
+_ID = (  # a UUID, and i-0a1b2c3d4e5f60718, a machine of Amazon
+    r"(?<![0-9a-fA-F])[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}(?![0-9a-fA-F])"
+    r"|(?<![\w-])i-(?:[0-9a-f]{17}|[0-9a-f]{8})(?![\w-])"
+)
+# worker-1.us-central1-a.c.PROJECT.internal, a machine of Google; a project that is one word is replaced as a word
+_UNIQUE = re.compile(rf"({_ID}|(?<=\.c\.)[a-z](?=[a-z]*[\d-])[a-z\d-]{{4,28}}[a-z\d](?=\.internal\b))")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _NUMBER = re.compile(r"\[[\d,-]+\]|\d+")
@@ -121,9 +126,14 @@ _COMMON_WORDS = """
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BEFORE = 24  # characters before an address that may say that it is a version
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"  # no 07 and no 999: run_10_05_07_123 is a time
-_INNER = re.compile(  # ip-10-20-0-11, of a private network
-    r"(?<!\d)(?P<network>(?:10|172(?=.(?:1[6-9]|2[0-9]|3[01])\D)|192(?=.168\D)|100(?=.(?:6[4-9]|[7-9]\d|1[01][0-9]|12[0-7])\D))"
-    rf"(?P<between>[._-]){_BYTE}(?P=between){_BYTE})(?=(?P=between)(?:\d{{1,3}}(?!\d)|\[))"
+_PRIVATE = r"10|172(?=.(?:1[6-9]|2[0-9]|3[01])\D)|192(?=.168\D)|100(?=.(?:6[4-9]|[7-9]\d|1[01][0-9]|12[0-7])\D)"
+_INNER, _KNOWN_INNER = (
+    re.compile(
+        rf"(?<!\d)(?P<network>(?:{_PRIVATE}|{public})(?P<between>[._-]){_BYTE}(?P=between){_BYTE})"
+        r"(?=(?P=between)(?:\d{1,3}(?!\d)|\[))"
+    )
+    # ip-10-20-0-11 of a private network, ec2-54-12-3-4; and static-54-12-3-4, where another text has this network
+    for public in (rf"(?:(?<=\bip-)|(?<=\bec2-)){_BYTE}(?=-)", rf"(?<![^\W_]){_BYTE}(?=-)")
 )
 _DEEPEST = 100  # levels of JSON
 _WHOLE = 32  # bits of an IPv4 address
@@ -265,13 +275,13 @@ class Names:
 
     def token(self, old: str, *, nodes: bool = True) -> str:
         """Return a name, or names in a row, under the new names: gpu01_rank3.log, GPU-01234567-89ab-..."""
-        return "".join(self.exact.get(part) or self._names(part, nodes=nodes) for part in _UUID.split(old))
+        return "".join(self.exact.get(part) or self._names(part, nodes=nodes) for part in _UNIQUE.split(old))
 
     def _names(self, old: str, *, nodes: bool) -> str:
         joined = self._joined if nodes else None
         parts = _apart(old, joined, self._shapes[0], self.exact)
         new = (self.of_node(part) if at % 2 else self._of_pieces(part, nodes=nodes) for at, part in enumerate(parts))
-        return _INNER.sub(self._network, "".join(new))
+        return _KNOWN_INNER.sub(self._network, "".join(new))
 
     def _of_pieces(self, old: str, *, nodes: bool) -> str:
         (shapes, longest), pieces, new, at = self._shapes, _PIECES.findall(old), "", 0
@@ -418,7 +428,8 @@ class _New:
         words, nodes = self._new_words(users, shapes)
         exact, self._users = self._new_users(users)
         exact |= {one: self._scrambled(one) for one in sorted(seen.serials) if any(map(str.isdigit, one))}
-        exact |= {one: self._number(one) for token in sorted(seen.of["words"]) for one in _UUID.findall(token)}
+        for one in sorted({one for token in seen.of["words"] for one in _UNIQUE.findall(token)}):
+            exact[one] = self._number(one) if re.fullmatch(_ID, one) else self._scrambled(one)
         self._said = _said_of(self._users)
         of = seen.of
         v4 = {octets(text.partition("/")[0]) for text in of["v4"] if _is_v4(text)}
@@ -438,7 +449,7 @@ class _New:
     def _new_words(self, users: Iterable[str], shapes: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
         """Return the new words that are put wherever the old ones are, and those of the names of nodes."""
         joined, known = _joined_of(shapes), frozenset(shapes)
-        names = {name for token in self._seen.of["words"] for name in _UUID.split(token)[::2]}
+        names = {name for token in self._seen.of["words"] for name in _UNIQUE.split(token)[::2]}
         pieces = {
             piece for name in names for part in _apart(name, joined, known)[::2] for piece in _PIECES.findall(part)
         }

@@ -133,8 +133,17 @@ TEXTS: dict[str, tuple[Sequence[str], str, Sequence[str], Sequence[str]]] = {
     "addresses in names": (
         ["ip-10-20-0-11"], "ip-10-20-0-11.ec2.internal ip-10-20-0-[11-14] x_10.20.0.12",
         ["10-20-0", "10.20.0"], ["-[11-14]"]),
+    "names of machines in clouds": (
+        ["ip-10-0-0-7.ec2.internal", "worker-1.us-central1-a.c.train-cluster-4711.internal"],
+        ("ec2-54-12-3-4.compute-1.amazonaws.com ip-10-0-0-7 ec2-54-12-3-[4-6] static-54-12-3-9.example.net "
+        "i-0a1b2c3d4e5f60718.ec2.internal root@worker-1.us-central1-a.c.train-cluster-4711.internal "
+        "gs://train-cluster-4711/x worker-2.europe-west4-b.c.train-cluster-4711.internal"),
+        ["54-12-3", "10-0-0", "a1b2c3", "worker", "train-cl", "4711"],
+        ["-4.compute-1.", "-[4-6] ", "-9.", " i-0", ".internal root@", ".internal gs://"]),
     "numbers in names that are no addresses": (
-        [], "run_10_05_07_123 x10-300-0-7", [], ["_10_05_07_123 x10-300-0-7"]),
+        ["ip-54-12-3-4"],
+        "run_10_05_07_123 x10-300-0-7 cu12-12-4-5-8 i-12345678x cublas-cu12==54.12.3.8 x.c.node.internal",
+        [], ["_10_05_07_123 x10-300-0-7 cu12-12-4-5-8 i-12345678x ", "-cu12==54.12.3.8 x.c.node.internal"]),
     "addresses that mean the same everywhere": (
         [], "127.0.0.1 172.17.0.1 169.254.1.2 192.168.122.1 255.255.255.0 0.0.0.0 ::1 cublas-cu12==12.4.5.8", [],
         ["127.0.0.1 172.17.0.1 169.254.1.2 192.168.122.1 255.255.255.0 0.0.0.0 ::1 cublas-cu12==12.4.5.8"]),
