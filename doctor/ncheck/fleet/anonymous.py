@@ -102,12 +102,17 @@ _BEFORE_USER = (  # /home/NAME   USER=NAME   "user": "NAME"   uid=1000(NAME)
 _USERS = re.compile(  # also NAME@gpu01
     rf"(?:{_BEFORE_USER})(?P<name>{_NAME})|(?<![\w.:-])(?P<login>{_NAME})(?=@[A-Za-z]{{2}}[\w-]*[.\d])"
 )
+_CONTAINER = re.compile(
+    r"(?=\d*[a-f])(?:[0-9a-f]{64}|[0-9a-f]{12})"
+)  # docker names a container by the first 12 digits of its 64
+_SHORT_ID = 12
+_HOST = rf"(?:{_CONTAINER.pattern}|{_NAME})\b"
 _HOSTS = (
     re.compile(  # gpu01:7:9 [0] NCCL INFO   [gpu01:7] btl   Nov 28 10:00:00 gpu01 kernel:   SLURM_NODELIST=gpu[1-4]
-        rf"^(?P<nccl>{_NAME}):\d+:\d+ |\[(?P<mpi>{_NAME}):\d+\] "
-        rf"|^[A-Z][a-z]{{2}} [ \d]\d [\d:]{{8}} (?P<log>{_NAME}) \S+:"
-        rf"|NODELIST=(?P<list>(?:[\w.,-]|\[[\d,-]+\])+)|\bHOST(?:NAME)?=(?P<variable>{_NAME})"
-        rf"|\"(?:{'|'.join(_HOST_KEYS)})\": ?\"(?P<json>{_NAME})\"",
+        rf"^(?P<nccl>{_HOST}):\d+:\d+ |\[(?P<mpi>{_HOST}):\d+\] "
+        rf"|^[A-Z][a-z]{{2}} [ \d]\d [\d:]{{8}} (?P<log>{_HOST}) \S+:"
+        rf"|NODELIST=(?P<list>(?:[\w.,-]|\[[\d,-]+\])+)|\bHOST(?:NAME)?=(?P<variable>{_HOST})"
+        rf"|\"(?:{'|'.join(_HOST_KEYS)})\": ?\"(?P<json>{_HOST})\"",
         re.MULTILINE,
     )
 )
@@ -421,7 +426,8 @@ class _New:
         self._ends: tuple[str, ...] = ()  # new words of nodes: behind others they would look like the name of one
         self._cache: dict[tuple[str, str], str] = {}  # by kind and old text
         self._strings: dict[tuple[str, str], str] = {}  # of JSON, by their key and the old one
-        hosts = {name for name in seen.hosts if _is_host(name)}
+        containers = {name[:_SHORT_ID] for name in seen.hosts if _CONTAINER.fullmatch(name)}
+        hosts = {name for name in seen.hosts if _is_host(name) and name[:_SHORT_ID] not in containers}
         shapes = {shape for name in hosts for shape in _shapes_of(name)}
         self._ordinary = {name for name in hosts if not _shapes_of(name)}
         users = {name for name in seen.users if _is_name_of_user(name) and _shape(name) not in shapes}
@@ -430,6 +436,8 @@ class _New:
         exact |= {one: self._scrambled(one) for one in sorted(seen.serials) if any(map(str.isdigit, one))}
         for one in sorted({one for token in seen.of["words"] for one in _UNIQUE.findall(token)}):
             exact[one] = self._number(one) if re.fullmatch(_ID, one) else self._scrambled(one)
+        ids = [one for kind in ("words", "hexadecimal") for token in seen.of[kind] for one in _PIECES.findall(token)]
+        exact |= _new_ids({one for one in ids if _CONTAINER.fullmatch(one) and one[:_SHORT_ID] in containers}, random)
         self._said = _said_of(self._users)
         of = seen.of
         v4 = {octets(text.partition("/")[0]) for text in of["v4"] if _is_v4(text)}
@@ -628,6 +636,21 @@ class _New:
             *(f"{name} is an ordinary word, and stays" for name in sorted(self._ordinary)),
             *(f"{text} stays" for text in sorted(stay) if not is_kept(octets(text.partition("/")[0]))),
         ]
+
+
+def _new_ids(ids: Iterable[str], random: Random) -> dict[str, str]:
+    """Return other numbers of containers, which begin alike where the old ones do, and have the same order."""
+
+    def choose(_: Digits, old: Sequence[int]) -> Mapping[int, int]:
+        new: dict[int, int] = {}
+        for of in (string.digits, "abcdef"):
+            wanted = [char for char in old if chr(char) in of]
+            new |= dict(zip(wanted, sorted(random.sample([*map(ord, of)], len(wanted))), strict=True))
+        return new
+
+    pairs = {one: tuple(map(ord, one)) for one in sorted(ids)}
+    numbers = Renumbered(pairs.values(), choose)
+    return {one: "".join(map(chr, numbers.new(chars))) for one, chars in pairs.items()}
 
 
 def _is_host(name: str) -> bool:

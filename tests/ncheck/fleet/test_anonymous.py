@@ -140,6 +140,13 @@ TEXTS: dict[str, tuple[Sequence[str], str, Sequence[str], Sequence[str]]] = {
         "gs://train-cluster-4711/x worker-2.europe-west4-b.c.train-cluster-4711.internal"),
         ["54-12-3", "10-0-0", "a1b2c3", "worker", "train-cl", "4711"],
         ["-4.compute-1.", "-[4-6] ", "-9.", " i-0", ".internal root@", ".internal gs://"]),
+    "containers, by the short and by the long number": (
+        ["3f9a1c2b4d5e"], (f"3f9a1c2b4d5e:7:9 [0] NCCL 4a9a1c2b4d5f:7:9 [0] docker-3f9a1c2b4d5e{13 * '77cd'}.scope "
+        f"/docker/3f9a1c2b4d5e{13 * '77cd'} nccl-3f9a1c2b4d5e.log\n77aa1c2b4d5f:8:9 [0]\nHOSTNAME=88aa1c2b4d5f"),
+        ["3f9a1c", "77cd77cd", "77aa1c", "88aa1c"], [":7:9 [0] NCCL 4a9a1c2b4d5f:7:9 [0] docker-", ".scope /docker/"]),
+    "numbers in hexadecimal that name no container": (
+        ["node1"], f"commit 3f9a1c2b4d5e {16 * '77cd'} 123456789012 [3f9a1c2b4d5e7]", [],
+        [f"commit 3f9a1c2b4d5e {16 * '77cd'} 123456789012 [3f9a1c2b4d5e7]"]),
     "numbers in names that are no addresses": (
         ["ip-54-12-3-4"],
         "run_10_05_07_123 x10-300-0-7 cu12-12-4-5-8 i-12345678x cublas-cu12==54.12.3.8 x.c.node.internal",
