@@ -118,8 +118,15 @@ _HOSTS = (
 )
 _LISTED = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")  # gpu[01-02,04],cn7
 _SERIALS = re.compile(
-    r"(?i)\b(?:serial(?:[ _]?(?:number|no))?|S/N|asset[ _]?tag)[\"' \t]{0,40}[:=][\"' \t]{0,4}(?P<name>[\w-]{4,40})"
+    r"(?i)(?<![a-z])(?:serial(?:[ _]?(?:number|no))?|S/N|SN(?=[ \t]{0,20}: ?\d*[a-z]\w{5})|asset[ _]?tag)"
+    r"[\"' \t]{0,40}[:=][\"' \t]{0,4}(?P<name>[\w-]{4,40})"
 )
+# Node GUID: 0x506b4b03000c1a2f   H-506b4b03000c1a2f   Base MAC: 506b4b0c1a2f
+_UNSEPARATED = re.compile(
+    r"(?i)guid[\"']?[ \t.:=]{0,40}(?:0x)?(?P<guid>[0-9a-f]{12,16})(?!\w)|(?<![\w-])[HSR]-(?P<port>[0-9a-f]{16})(?!\w)"
+    r"|\bmac[ \t.:=]{1,40}(?P<mac>[0-9a-f]{12})(?!\w)"
+)
+_GUID = 16  # digits
 _VERSION = re.compile(
     r"(?i)(?:version|release|firmware|==|cu\d\d)[ :=\"'-]{0,4}$"
 )  # cublas-cu12: 12.4.5.8 is no address
@@ -365,6 +372,7 @@ class _Seen:
         self.users: set[str] = set()
         self.hosts: set[str] = set()  # with the nodes
         self.serials: set[str] = set()
+        self.guids: set[str] = set()  # without colons
         self._strings: set[str] = set()  # of JSON: most nodes say the same
 
     def note(self, name: str, text: str) -> bool:
@@ -390,6 +398,8 @@ class _Seen:
                 self.of[kind].add(found[0])
         self.users.update(found[found.lastgroup or 0] for found in _USERS.finditer(text))
         self.serials.update(found["name"] for found in _SERIALS.finditer(text))
+        for found in _UNSEPARATED.finditer(text):
+            (self.of["mac"] if found["mac"] else self.guids).add(found[found.lastgroup or 0])
         for found in _HOSTS.finditer(text):
             self.hosts.update(_LISTED.findall(found[found.lastgroup or 0]))
 
@@ -446,9 +456,10 @@ class _New:
         }
         v6 = self._seen_v6 = {expanded(text) for text in of["v6"] if _is_v6(text)}
         v6 |= {address for text in of["hexadecimal"] if (address := _address_in(nibbles(text))[1])}
-        self._guids = {*map(nibbles, of["guid"]), *(address[16:] for address in v6)}
+        self._guids = {*map(nibbles, of["guid"]), *map(_guid, seen.guids), *(address[16:] for address in v6)}
         self._addresses = Addresses(v4, v6, map(nibbles, of["mac"]), self._guids, random)
         networks = {_dotted(old): _dotted(new) for new, old in self._addresses.v4.pairs().items()}
+        exact |= {one: self._unseparated(one) for one in seen.guids}
         for mac in map(nibbles, of["mac"]):  # enx025e10000102, an interface
             text = "".join(f"{digit:x}" for digit in mac)
             exact |= {begin + text: begin + _written(text, self._addresses.new_mac(mac)) for begin in ("", "enx")}
@@ -582,6 +593,10 @@ class _New:
     def _guid(self, old: str) -> str:
         return _written(old, self._addresses.new_guid(nibbles(old)))
 
+    def _unseparated(self, old: str) -> str:
+        """Return another GUID for one without colons, perhaps without the zeros at its beginning."""
+        return _written(old, self._addresses.new_guid(_guid(old))[-len(old) :])
+
     def _v4(self, old: str) -> str:
         return self.names.v4(old) if _is_v4(old) else old
 
@@ -600,8 +615,8 @@ class _New:
     def _hexadecimal(self, old: str) -> str:
         begin = "0x" * old.startswith("0x")
         digits = nibbles(old[len(begin) :])
-        if digits in self._guids:
-            return begin + _written(old[len(begin) :], self._addresses.new_guid(digits))
+        if _guid(old[len(begin) :]) in self._guids:
+            return begin + self._unseparated(old[len(begin) :])
         if begin or len(old) < _LONG or len(old) in _HASHES:
             return old
         new, (place, address) = self._number(old), _address_in(digits)
@@ -727,6 +742,11 @@ def _address_in(identifier: Digits) -> tuple[slice, Digits]:
     if family == (0, 2, 0, 0):
         return slice(24, 32), (*MAPPED, *identifier[24:32])
     return slice(32, 64), identifier[32:64] if family == (0, 10, 0, 0) else ()
+
+
+def _guid(text: str) -> Digits:
+    """Return the 16 digits of a GUID without colons; more, of what is none."""
+    return nibbles(text.rjust(_GUID, "0"))
 
 
 def _dotted(numbers: Iterable[int]) -> str:

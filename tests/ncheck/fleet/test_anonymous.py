@@ -147,6 +147,17 @@ TEXTS: dict[str, tuple[Sequence[str], str, Sequence[str], Sequence[str]]] = {
     "numbers in hexadecimal that name no container": (
         ["node1"], f"commit 3f9a1c2b4d5e {16 * '77cd'} 123456789012 [3f9a1c2b4d5e7]", [],
         [f"commit 3f9a1c2b4d5e {16 * '77cd'} 123456789012 [3f9a1c2b4d5e7]"]),
+    "GUIDs and MACs without colons, as the tools of InfiniBand print them": (
+        [], ("Node GUID: 0x506b4b03000c1a2f\nsys_image_guid: 0002:c903:0012:3456 0x2c90300123456\n"
+             "caguid=0x506b4b03000c1a2b Ca 1 H-506b4b03000c1a2a S-0002c90300123456\nBase GUID: 506b4b03000c1a2e 4\n"
+             "Base MAC:  506b4b0c1a2e"),
+        ["c1a2", "3456"], ["Node GUID: 0x506b4b0300", " 0x2c90300", " Ca 1 H-506b4b0300", "MAC:  506b4b"]),
+    "numbers in hexadecimal that are no GUIDs": (
+        [], "GUID: unknown 0x506b4b03000c1a2f mask=0x00000000ffffffff H-1 lid 0x2c903 0x0000000000000001", [],
+        ["GUID: unknown 0x506b4b03000c1a2f mask=0x00000000ffffffff H-1 lid 0x2c903 0x0000000000000001"]),
+    "serial numbers of boards and disks": (
+        [], "product_serial: 2203KLX998877 board_serial=PF3XK77Y sn : S4EMNX0R100 PSN: 0x7e sn: 204800",
+        ["2203", "998877", "PF3", "S4E"], ["product_serial: ", ": 0x7e sn: 204800"]),
     "numbers in names that are no addresses": (
         ["ip-54-12-3-4"],
         "run_10_05_07_123 x10-300-0-7 cu12-12-4-5-8 i-12345678x cublas-cu12==54.12.3.8 x.c.node.internal",
