@@ -14,6 +14,7 @@ import json
 import re
 import string
 import sys
+from base64 import b64encode
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache, cached_property
@@ -76,6 +77,7 @@ _LEFT, _RIGHT = (
     re.compile(r"[^._\-\[\]]*\Z"),
     re.compile(r"[^._\-\[\]]*"),
 )  # the rest of a piece, before and behind a name
+_LEAST_ENCODED = 5  # characters of a name whose encodings are looked for
 _LEAST_JOINED = 4  # characters of a name that is found where letters or digits are beside it: not the n1 of dn1s
 _SHORT = 2  # letters: what is no longer is a part of a number, a unit or an option, or a name that is known to be one
 
@@ -448,6 +450,8 @@ class _New:
             exact[one] = self._number(one) if re.fullmatch(_ID, one) else self._scrambled(one)
         ids = [one for kind in ("words", "hexadecimal") for token in seen.of[kind] for one in _PIECES.findall(token)]
         exact |= _new_ids({one for one in ids if _CONTAINER.fullmatch(one) and one[:_SHORT_ID] in containers}, random)
+        known = {part for name in (hosts - self._ordinary) | users for part in (name, name.partition(".")[0])}
+        exact |= {one: self._of_encoded(one) for one in sorted(_with_any_of(ids, _encodings(known)))}
         self._said = _said_of(self._users)
         of = seen.of
         v4 = {octets(text.partition("/")[0]) for text in of["v4"] if _is_v4(text)}
@@ -582,6 +586,12 @@ class _New:
         """Return other digits; zeros stay."""
         return _written(old, [digit and self._random.randrange(1, 16) for digit in nibbles(old)])
 
+    def _of_encoded(self, old: str) -> str:
+        """Return another text in hexadecimal or base64."""
+        begin = "0x" * old.startswith("0x")
+        is_hexadecimal = all(char in string.hexdigits for char in old[len(begin) :])
+        return begin + self._number(old[len(begin) :]) if is_hexadecimal else self._scrambled(old)
+
     def _key(self, old: str) -> str:
         begin = "SHA256:" if old.startswith("SHA256:") else "AAAA"
         return begin + self._scrambled(old.removeprefix(begin))
@@ -666,6 +676,29 @@ def _new_ids(ids: Iterable[str], random: Random) -> dict[str, str]:
     pairs = {one: tuple(map(ord, one)) for one in sorted(ids)}
     numbers = Renumbered(pairs.values(), choose)
     return {one: "".join(map(chr, numbers.new(chars))) for one, chars in pairs.items()}
+
+
+def _encodings(names: Iterable[str]) -> set[str]:
+    """Return what is in each text in hexadecimal or base64 that has one of these names; of no short ones, by chance."""
+    found = set()
+    for raw in (name.encode() for name in names if len(name) >= _LEAST_ENCODED):
+        found |= {raw.hex(), raw.hex().upper()}
+        for before in range(3):  # bytes: of the name's first and last character a digit of base64 may have a part only
+            coded = b64encode(bytes(before) + raw).decode()
+            found.add(coded[-(-8 * before // 6) : 8 * (before + len(raw)) // 6])
+    return found
+
+
+def _with_any_of(texts: Iterable[str], wanted: Collection[str]) -> set[str]:
+    """Return the texts in which one of these is."""
+    if not wanted:
+        return set()
+    begins = re.compile("|".join(f"(?={begin})" for begin in sorted({re.escape(one[:4]) for one in wanted})))
+    lengths = {len(one) for one in wanted}
+    return {
+        text for text in texts for found in begins.finditer(text)
+        if any(text[found.start() : found.start() + length] in wanted for length in lengths)
+    }  # fmt: skip
 
 
 def _is_host(name: str) -> bool:

@@ -158,6 +158,12 @@ TEXTS: dict[str, tuple[Sequence[str], str, Sequence[str], Sequence[str]]] = {
     "serial numbers of boards and disks": (
         [], "product_serial: 2203KLX998877 board_serial=PF3XK77Y sn : S4EMNX0R100 PSN: 0x7e sn: 204800",
         ["2203", "998877", "PF3", "S4E"], ["product_serial: ", ": 0x7e sn: 204800"]),
+    "names in hexadecimal and in base64": (
+        ["gpu01", "gpu02.hpc.acmecorp.com"],
+        "6770753031 0x677075303200 67707530312E6870 Z3B1MDE= ZzogZ3B1MDIK IGdwdTAx ICBncHUwMQ== key-Z3B1MDE.log",
+        ["6770753", "Z3B1MD", "IGdwdTA", "ncHUwM"], ["= ", "== key-", ".log"]),
+    "texts in hexadecimal and base64 in which no known name is": (
+        ["gpu01", "n07"], "6770753033 0x6770 bjA3 Z3B1 6e3037", [], ["6770753033 0x6770 ", " 6e3037"]),
     "numbers in names that are no addresses": (
         ["ip-54-12-3-4"],
         "run_10_05_07_123 x10-300-0-7 cu12-12-4-5-8 i-12345678x cublas-cu12==54.12.3.8 x.c.node.internal",
