@@ -102,7 +102,10 @@ def bundle(
     counts = Counter(name.split("/", 1)[0] for name in packed.members if "/" in name)
     inside = ", ".join(f"{folder} ({count} files)" for folder, count in counts.items())
     real = "host names and addresses are in it: look at it before you send it"
-    replaced = f"names and addresses are replaced; keep {keep}, which has the real ones, and do not send it"
+    replaced = (
+        "names and addresses are replaced, numbers in names are not: look at it before you send it; "
+        f"keep {keep}, which has the real ones, and do not send it"
+    )
     say(f"wrote {path}, {_size(path)}: {inside}; {replaced if packed.names else real}")
     return code
 

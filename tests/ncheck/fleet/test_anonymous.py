@@ -88,7 +88,8 @@ def test_a_saved_job_and_its_logs_have_their_diagnosis_under_other_names(
     log = next(name for name in held if name.startswith("logs/"))
     assert err.splitlines()[0] == "ncheck: logs/00000-core.7: left out, because it is no text"
     assert err.splitlines()[1].endswith(
-        "job (4 files), logs (1 files); names and addresses are replaced; "
+        "job (4 files), logs (1 files); names and addresses are replaced, numbers in names are not: look at it before "
+        "you send it; "
         f"keep {keep}, which has the real ones, and do not send it"
     )
     assert (code, keep.stat().st_mode & 0o777) == (0, 0o600)
@@ -164,6 +165,9 @@ TEXTS: dict[str, tuple[Sequence[str], str, Sequence[str], Sequence[str]]] = {
         ["6770753", "Z3B1MD", "IGdwdTA", "ncHUwM"], ["= ", "== key-", ".log"]),
     "texts in hexadecimal and base64 in which no known name is": (
         ["gpu01", "n07"], "6770753033 0x6770 bjA3 Z3B1 6e3037", [], ["6770753033 0x6770 ", " 6e3037"]),
+    "telephone numbers, dates and counts, which look alike": (
+        ["n07"], "+49 170 1234567 (555) 123-4567 555-1234567 0170/1234567 2026-11-28 1234567890", [],
+        ["+49 170 1234567 (555) 123-4567 555-1234567 0170/1234567 2026-11-28 1234567890"]),
     "numbers in names that are no addresses": (
         ["ip-54-12-3-4"],
         "run_10_05_07_123 x10-300-0-7 cu12-12-4-5-8 i-12345678x cublas-cu12==54.12.3.8 x.c.node.internal",
