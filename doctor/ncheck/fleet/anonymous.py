@@ -77,6 +77,7 @@ _LEFT, _RIGHT = (
     re.compile(r"[^._\-\[\]]*\Z"),
     re.compile(r"[^._\-\[\]]*"),
 )  # the rest of a piece, before and behind a name
+_HEXADECIMAL = frozenset("abcdef")  # no new word has these letters alone: beside a digit it would look like a number
 _LEAST_ENCODED = 5  # characters of a name whose encodings are looked for
 _LEAST_JOINED = 4  # characters of a name that is found where letters or digits are beside it: not the n1 of dn1s
 _SHORT = 2  # letters: what is no longer is a part of a number, a unit or an option, or a name that is known to be one
@@ -496,7 +497,10 @@ class _New:
             letters = Renumbered([tuple(map(ord, word)) for word in words], self._letters)
             new = {word: "".join(map(chr, letters.new(tuple(map(ord, word))))) for word in words}
             names = {_replaced(shape, new) for shape in shapes}
-            fresh = all(len(word) <= _SHORT or self._is_unused(word) for word in new.values())
+            fresh = all(
+                self._is_unused(word) if len(word) > _SHORT else len(word) == 1 or not _HEXADECIMAL.issuperset(word)
+                for word in new.values()
+            )
             apart = names.isdisjoint(seen) and not any(one in text and _joined_of([one]) for one in names)
             if fresh and apart and not any(map(_COMMON.fullmatch, names)):
                 return new
@@ -510,7 +514,8 @@ class _New:
         return dict(zip(old, self._random.sample([*free, *old], len(old)), strict=True))
 
     def _is_unused(self, word: str) -> bool:
-        return not (word in self._used or word.endswith(self._ends) or _is_ordinary(word))
+        used = word in self._used or word.endswith(self._ends) or _is_ordinary(word)
+        return not used and not _HEXADECIMAL.issuperset(word)
 
     def _unused(self, length: int) -> str:
         """Return a word that nothing else has; a longer one where no such word is found."""

@@ -226,6 +226,14 @@ def test_no_example_in_the_source_makes_a_name_an_ordinary_word() -> None:
     assert ordinary_words() & {*people.split(), *places.split()} == set()
 
 
+def test_no_new_name_looks_like_a_number_beside_digits() -> None:
+    text = "cn07 cn07cn08 ai12ai13 AI12ai12 2cn07"
+    parts = {"0.json": '{"node": "cn07"}', "1.json": '{"node": "ai12"}', "a.log": text}
+    for seed in range(60):
+        members, names, _ = under_other_names(parts, seed)
+        assert restored(members["a.log"], names) == text
+
+
 def test_a_network_that_only_a_report_names_is_restored() -> None:
     members, names, _ = under_other_names({"a.log": "10.20.37.5 10.20.36.0/22 10.20.200.1 fd00:1:2:3::a7"})
     new, _, _, v6 = members["a.log"].split()
