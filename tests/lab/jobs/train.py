@@ -51,10 +51,10 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def take_turns() -> None:
+def take_turns(busy: float = BUSY) -> None:
     """Wait for the rest of these 30 ms, if the rank has computed for as much of them as it may."""
     now = time.monotonic() % 0.03
-    if now > 0.03 * BUSY:
+    if now > 0.03 * busy:
         LIBC.usleep(int(1e6 * (0.03 - now)))
 
 
@@ -71,12 +71,12 @@ class Samples(Dataset[torch.Tensor]):  # type: ignore[misc]  # torch has no type
             Path("/data/shard-00").read_bytes()
         return torch.full((WIDTH,), float(index % 7))
 
-    def decode(self, seconds: float) -> None:
+    def decode(self, seconds: float, busy: float = BUSY) -> None:
         """Compute for so long."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             sum(range(1000))
-            take_turns()
+            take_turns(busy)
 
 
 def fill(queue: multiprocessing.Queue[list[float]]) -> None:
@@ -217,7 +217,7 @@ def before(step: int, weights: torch.Tensor) -> None:  # noqa: C901, PLR0912, PL
     if troubled("slow-data", step):
         time.sleep(1.5)  # it opens a file on a storage far away
     if troubled("slow-cpu", step):
-        Samples().decode(15 * PAUSE)
+        Samples().decode(15 * PAUSE, busy=1)
     if troubled("compiles", step):
         subprocess.run([sys.executable, "-c", "while True: sum(range(10000))"], check=False)
     if troubled("evaluates-in-python", step):
