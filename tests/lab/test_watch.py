@@ -77,8 +77,8 @@ class Watching:
         """Wait for a note that may have come before others."""
         return any(words in event["text"] for event in self.events) or bool(self.note(words))
 
-    def alarm(self, kind: str = "still") -> Event:
-        return self.until(lambda event: event["event"] == kind)
+    def alarm(self, kind: str = "still", seconds: float = PATIENCE) -> Event:
+        return self.until(lambda event: event["event"] == kind, seconds)
 
     def ended(self) -> int:
         """Wait for its end, and return its exit code."""
@@ -154,7 +154,7 @@ def test_a_rank_that_others_wait_for_is_no_alarm_as_long_as_it_works_and_its_end
 
 def test_a_rank_that_became_slow_is_named(triage_lab: Lab) -> None:
     with running(triage_lab, Job(f"slow-cpu@1:{USUAL}", variables=CALM)), watching(triage_lab) as watch:
-        assert named(watch.alarm("slow")) == ("slow_rank", [1], ["node02"])
+        assert named(watch.alarm("slow", 2 * PATIENCE)) == ("slow_rank", [1], ["node02"])
 
 
 def test_a_job_is_watched_from_inside_and_its_watch_ends_with_it(triage_lab: Lab) -> None:
