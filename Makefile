@@ -76,7 +76,7 @@ run: $(STAMPS)/installed
 # after the other.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE NCHECK_INSTALLED=1 $(BIN)/pytest
 test: $(STAMPS)/installed $(STAMPS)/dev $(if $(TORCH),$(STAMPS)/torch) system-packages
-	@$(PYTEST) -n 6 --flake-rule $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
+	@$(PYTEST) -n 5 --flake-rule $(ARGS) || $(if $(ARGS),[ $$? = 5 ],false)
 
 test-fast: $(STAMPS)/installed $(STAMPS)/dev
 	@workers=$$(( $$(getconf _NPROCESSORS_ONLN) + 1 ))
