@@ -116,11 +116,11 @@ def test_a_speed_that_is_not_known_or_is_more_than_one_core_copies_is_not_guesse
 
 
 def test_the_interface_that_gloo_is_told_to_use_counts() -> None:
-    def told(name: str) -> Cluster:
+    def with_interface(name: str) -> Cluster:
         return changed(CPUS, EnvironmentFacts, lambda own: replace(own, variables={"GLOO_SOCKET_IFNAME": name}))
 
-    assert predict_cluster(told("eno1"), (Op.ALL_REDUCE,), (2**30,), link_speed=10).whole
-    other = predict_cluster(told("ib0"), (Op.ALL_REDUCE,), (2**30,), link_speed=10)
+    assert predict_cluster(with_interface("eno1"), (Op.ALL_REDUCE,), (2**30,), link_speed=10).whole
+    other = predict_cluster(with_interface("ib0"), (Op.ALL_REDUCE,), (2**30,), link_speed=10)
     assert other.ops[0].unknown == ("which interface of gpu[01-04] TCP uses",)
     assert other.notes == ("--link-speed is not used: which one NIC of each node carries the data is not known",)
 
