@@ -26,7 +26,7 @@ from ncheck.predict.prediction import Prediction, predicted
 from ncheck.predict.releases import CHECKED, rules_of
 from ncheck.probe.links.hardware import HARDWARE_FACTS
 from ncheck.probe.links.nic_links import Rails, by_rdma, rails_of
-from ncheck.probe.results import collectives
+from ncheck.probe.results import Collective, collectives
 from ncheck.probe.skip_reason import ran_on
 
 FACTS: tuple[FactType, ...] = (LoginFacts, *HARDWARE_FACTS, LoadedNcclFacts, NetPluginFacts, GpuDirectFacts)
@@ -91,16 +91,25 @@ def _read(facts: Facts) -> bool:
 
 def _ran_so(cluster: Cluster, one: Measurement, case: Case) -> bool:
     """Return whether the run itself, by NCCL's log, used these HCA ports; inside a node it uses none."""
-    steps = collectives(ran_on(cluster.known))
-    for ran in steps if len(case) > 1 else ():
-        if (ran.step.stage.value, ran.step.op.value, ran.step.group) != (one.stage, one.op, one.nodes):
-            continue
-        for node, result in ran.results.items():
-            rails = rails_of(node, case[node].hardware, result)
-            used = {port.name for port in rails.used} if isinstance(rails, Rails) else set()
-            if case[node].ports and not (by_rdma(ran.step, result) and used == {*case[node].nics}):
-                return False
-    return True
+    if len(case) == 1:
+        return True
+    measured = (one.stage, one.op, one.nodes)
+    same = [
+        ran for ran in collectives(ran_on(cluster.known))
+        if (ran.step.stage.value, ran.step.op.value, ran.step.group) == measured
+    ]  # fmt: skip
+    return bool(same) and all(
+        not part.ports or (by_rdma(ran.step, ran.results[node]) and _used(node, part, ran) == {*part.nics})
+        for ran in same
+        for node, part in case.items()
+        if node in ran.results
+    )
+
+
+def _used(node: str, part: Part, ran: Collective) -> set[str]:
+    """Return the HCA ports that NCCL's log names."""
+    rails = rails_of(node, part.hardware, ran.results[node])
+    return {port.name for port in rails.used} if isinstance(rails, Rails) else set()
 
 
 def _notes(case: Case, version: str, *, rdma: bool) -> list[str]:

@@ -27,7 +27,7 @@ from ncheck.predict.prediction import Prediction
 from ncheck.probe.facts import ProbeFacts
 
 RECORDED = Path(__file__).parents[3] / "fixtures"
-HEALTHY = look_again(str(RECORDED / "healthy-4x8-h100"), FACTS)
+HEALTHY = look_again(str(RECORDED / "healthy-4x8-h100"), (*FACTS, ProbeFacts))
 SIZES = (2**13, 2**20, 2**26, 2**33)
 
 
@@ -371,13 +371,12 @@ def measurement(op: Op, *sizes: int, stage: str = "all") -> Measurement:
 
 def logged(used: str) -> Cluster:
     """Return the healthy cluster, of which NCCL logged this on gpu02 in every step."""
-    measured = look_again(str(RECORDED / "healthy-4x8-h100"), (*FACTS, ProbeFacts))
-    known = dict(measured.known)
+    known = dict(HEALTHY.known)
     own = known["gpu02"][ProbeFacts]
     assert isinstance(own, ProbeFacts)
     results = tuple(replace(result, used=(used,)) for result in own.results)
     known["gpu02"] = {**known["gpu02"], ProbeFacts: replace(own, results=results)}
-    return replace(measured, known=known)
+    return replace(HEALTHY, known=known)
 
 
 def chosen_for(cluster: Cluster, *measured: Measurement, version: str = "2.21.5") -> list[NcclChoice]:
